@@ -1,0 +1,180 @@
+"""Running totals in this process, with every ancestor's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+from agentguard.call import Usage
+from agentguard.ledger.budget import Budget, Charge, Kind, Refusal, Reservation
+
+_ZERO = Decimal(0)
+
+
+class Ledger:
+    """What one run, or one lane of it, has used; a child draws on every ancestor too.
+
+    Reserving is atomic: all ledgers of a family share one lock. Totals never go down but by `release`, and never
+    pass a ceiling by reserving.
+    """
+
+    def __init__(
+        self, budget: Budget = Budget(), *, parent: Ledger | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.budget = budget
+        self.parent = parent
+        self.lock: threading.RLock = parent.lock if parent else threading.RLock()
+        self.steps = 0
+        """Calls that ran, run now, or may have run."""
+        self.tokens = 0
+        self.cost_usd = _ZERO
+        self.failures = 0
+        self.unresolved_calls = 0
+        """Calls of which nobody knows whether they ran; they stay charged."""
+        self.unknown_costs = 0
+        """Model calls whose price is not known; they are in no total."""
+        self._calls: Counter[str] = Counter()
+        self._clock = clock
+        self._began = clock()
+        self._warned: set[str] = set()
+        self._family = tuple(self._ancestors())
+        self._watched = tuple(ledger for ledger in self._family if ledger.budget.limited)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return self._clock() - self._began
+
+    def rebudget(self, budget: Budget) -> None:
+        """Replace the ceilings; what was used stays used."""
+        with self.lock:
+            self.budget = budget
+            self._warned.clear()
+            self._watched = tuple(ledger for ledger in self._family if ledger.budget.limited)
+
+    def ask(self, charge: Charge) -> Refusal | None:
+        """Return why the charge does not fit, the farthest-reaching reason first; None when it does."""
+        for ledger in self._watched:
+            refusal = ledger._over(charge, self._family.index(ledger))
+            if refusal is not None:
+                return refusal
+        return None
+
+    def reserve(self, charge: Charge, *, force: bool = False) -> Reservation | Refusal:
+        """Hold a charge here and at every ancestor, or at none. `force` holds it whatever the ceilings say."""
+        with self.lock:
+            refusal = None if force or not self._watched else self.ask(charge)
+            if refusal is not None:
+                return refusal
+            for ledger in self._family:
+                ledger._take(charge, 1)
+            return Reservation(charge)
+
+    def commit(self, reservation: Reservation, *, failed: bool = False) -> None:
+        """The call ran; what it held is used."""
+        if self._settle(reservation) and failed:
+            with self.lock:
+                for ledger in self._family:
+                    ledger.failures += 1
+
+    def release(self, reservation: Reservation) -> None:
+        """The call did not run to an end that counts; what it held is free again."""
+        if not self._settle(reservation):
+            return
+        with self.lock:
+            for ledger in self._family:
+                ledger._take(reservation.charge, -1)
+
+    def unresolved(self, reservation: Reservation) -> None:
+        """Nobody knows whether the call took effect; what it held stays used, and is counted apart."""
+        if not self._settle(reservation):
+            return
+        with self.lock:
+            for ledger in self._family:
+                ledger.unresolved_calls += 1
+
+    def charge(self, usage: Usage) -> None:
+        """Add what a model call used. Unknown figures add nothing; an unknown price is counted as unknown."""
+        with self.lock:
+            for ledger in self._family:
+                ledger.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+                ledger.cost_usd += usage.cost_usd or _ZERO
+                ledger.unknown_costs += usage.cost_usd is None
+
+    def remaining(self, tool: str | None = None) -> dict[Kind, float | Decimal]:
+        """Return what is left by kind, here and at every ancestor, never below 0; kinds without a ceiling are absent.
+
+        Calls per tool are there only for the `tool` that is named.
+        """
+        left: dict[Kind, float | Decimal] = {}
+        with self.lock:
+            for ledger in self._watched:
+                for kind, limit, used in ledger._ceilings(tool):
+                    rest = max(limit - used, type(limit)(0))  # type: ignore[operator]
+                    left[kind] = min(left.get(kind, rest), rest)
+        return left
+
+    def newly_near(self, charge: Charge) -> Iterator[Refusal]:
+        """Yield, once each, the ceilings that this charge brings past the share of their `warn_at`."""
+        for depth, ledger in enumerate(self._family):
+            share = ledger.budget.warn_at
+            if share is None:
+                continue
+            for kind, limit, used in ledger._ceilings(charge.tool):
+                name = kind + charge.tool if kind is Kind.CALLS_PER_TOOL else kind
+                if name not in ledger._warned and float(used) + ledger._needs(kind, charge) >= share * float(limit):
+                    ledger._warned.add(name)
+                    yield Refusal(kind, limit, used, charge.tool, depth)
+
+    def _ancestors(self) -> Iterator[Ledger]:
+        ledger: Ledger | None = self
+        while ledger is not None:
+            yield ledger
+            ledger = ledger.parent
+
+    def _over(self, charge: Charge, depth: int) -> Refusal | None:
+        for kind, limit, used in self._ceilings(charge.tool):
+            if used + self._needs(kind, charge) > limit if kind in _RESERVED else used >= limit:
+                return Refusal(kind, limit, used, charge.tool, depth)
+        return None
+
+    def _ceilings(self, tool: str | None) -> Iterator[tuple[Kind, float | Decimal, float | Decimal]]:
+        budget = self.budget
+        if budget.seconds is not None:
+            yield Kind.SECONDS, budget.seconds, self.seconds
+        if budget.steps is not None:
+            yield Kind.STEPS, budget.steps, self.steps
+        if budget.tokens is not None:
+            yield Kind.TOKENS, budget.tokens, self.tokens
+        if budget.cost_usd is not None:
+            yield Kind.COST_USD, budget.cost_usd, self.cost_usd
+        if budget.failures is not None:
+            yield Kind.FAILURES, budget.failures, self.failures
+        calls = None if tool is None else budget.calls_of(tool)
+        if calls is not None and tool is not None:
+            yield Kind.CALLS_PER_TOOL, calls, self._calls[tool]
+
+    @staticmethod
+    def _needs(kind: Kind, charge: Charge) -> float | Decimal:
+        if kind is Kind.COST_USD:
+            return charge.cost_usd or _ZERO
+        return 1 if kind in _RESERVED else 0
+
+    def _take(self, charge: Charge, sign: int) -> None:
+        self.steps += sign
+        if charge.cost_usd is not None:
+            self.cost_usd += sign * charge.cost_usd
+        if self.budget.calls_per_tool is not None:
+            self._calls[charge.tool] += sign
+
+    def _settle(self, reservation: Reservation) -> bool:
+        with self.lock:
+            first = not reservation.settled
+            reservation.settled = True
+        return first
+
+
+_RESERVED = (Kind.STEPS, Kind.CALLS_PER_TOOL, Kind.COST_USD)
