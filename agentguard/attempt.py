@@ -9,13 +9,16 @@ import msgspec
 
 from agentguard.call import ToolCall, ToolResult
 from agentguard.decision import ALLOWED, Decision
-from agentguard.ledger import Ledger, Reservation
+from agentguard.ledger import Ledger
 from agentguard.loops import Place
 from agentguard.tools import Tool
 
 
 class Past(Protocol):
-    """What a run remembers beyond one lane, for checks that look further back."""
+    """What a run knows beyond one lane, for checks that look further."""
+
+    known: Collection[str]
+    """Names of the declared tools. Empty when the set of tools is not closed: then no name is unknown."""
 
     def succeeded(self, tool: str, values: tuple[bytes, ...], names: tuple[str, ...]) -> bool:
         """Whether an earlier call of `tool` succeeded whose arguments `names` had these canonical values."""
@@ -25,8 +28,20 @@ class Past(Protocol):
         """Seconds that the last call of `tool` took when it passed its deadline uncut; None when it did not."""
         ...
 
-    def waited(self, key: bytes) -> float | None:
-        """Seconds since the call with this fingerprint last came back in its lane; None when it never did."""
+    def waited(self, lane: str) -> float | None:
+        """Seconds since a call of a polled tool last came back in this lane; None when none did."""
+        ...
+
+
+class CurrentSpan(Protocol):
+    """A span that can be made the current one of this context and taken back."""
+
+    def attach(self) -> None:
+        """Make it current."""
+        ...
+
+    def detach(self) -> None:
+        """Make current what was before."""
         ...
 
 
@@ -43,15 +58,29 @@ class Attempt(msgspec.Struct):
     """Order of arrival in the run, from 0."""
     ledger: Ledger
     past: Past
-    known: Collection[str]
-    """Names of the declared tools. Empty when the set of tools is not closed: then no name is unknown."""
+    watched: bool = False
+    """Whether the tool's results need a closer look than remembering them."""
     turn: int | None = None
     user_turn: bool = False
     decision: Decision = ALLOWED
-    reservation: Reservation | None = None
-    """What the call holds of the budgets while it runs."""
+    holds: bool = False
+    """Whether the call holds a charge on the ledger while it runs."""
     result: ToolResult | None = None
-    started_at: int = 0
-    """Nanoseconds since the epoch."""
+    started_at: int | None = None
+    """Nanoseconds since the epoch. None where nothing needs the time."""
     ended_at: int | None = None
     executed: bool = False
+    feedback: str | None = None
+    """What the caller gets instead of a result. None when the call runs."""
+    span: CurrentSpan | None = None
+    """None when nothing is recorded."""
+
+    def enter_context(self) -> None:
+        """Make the call's span current, for the time that the tool's own code runs."""
+        if self.span is not None:
+            self.span.attach()
+
+    def leave_context(self) -> None:
+        """Give control back to the caller while the call goes on."""
+        if self.span is not None:
+            self.span.detach()

@@ -48,12 +48,14 @@ def same_result(one: Token, other: Token) -> bool:
     return isinstance(one, str) and isinstance(other, str) and normalised(one) == normalised(other)
 
 
-class Place(msgspec.Struct):
+class Place(msgspec.Struct, gc=False):
     """Where one call stands in its lane: what a check may know about the calls before it."""
 
     key: bytes
     """The call's fingerprint."""
     tool: str
+    streak: int = 0
+    """Number of the streak that its unit belongs to, in the lane; -1 outside every lane."""
     identical: int = 0
     """Identical units standing just before this one (k)."""
     equal: int = 0
@@ -68,15 +70,13 @@ class Place(msgspec.Struct):
     """The unit is a turn of two or more calls."""
     duplicate: bool = False
     """An equal call came earlier in the same turn."""
-    streak: int = 0
-    """Number of the streak the unit belongs to; internal."""
     result: Token = UNKNOWN
     """What came back; UNKNOWN until then."""
+    stale: bool | None = None
+    """Afterwards, for a repeat: whether it gave what the identical unit before it gave. None when that is not known."""
 
-    @property
-    def calm(self) -> bool:
-        """Whether nothing stands before the call that a loop check could speak of."""
-        return not (self.identical or self.failures or self.period or self.duplicate)
+    calm: bool = True
+    """Whether nothing stands before the call that a loop check could speak of."""
 
 
 class _Turn:
@@ -122,35 +122,54 @@ class Lane:
         self._tool = ""
         self._failures = 0
         self._same_error = 0
-        self._error: str | None = None
+        self._error: Token = UNKNOWN
         self._recent: deque[Place] = deque([_NOWHERE] * _CYCLES_LOOK_BACK, maxlen=_CYCLES_LOOK_BACK)
 
     def enter(self, key: bytes, tool: str) -> Place:
         """Return the place of a call that was asked for and not judged yet."""
         if self._turn is not None and self._turn.waiting[key] > 0:
             place = self._enter_turn(self._turn, key, tool)
+        elif key == self._key:
+            place = Place(key, tool, self._streak, self._count, self._equal + self._in_flight, calm=False)
+            self._count += 1
+            self._in_flight += 1
         else:
-            place = self._enter_single(key, tool)
-        if tool == self._tool:
-            place.failures = self._failures
-            place.same_error = self._same_error
-        else:
+            self._streak += 1
+            self._key = key
+            self._count = self._in_flight = 1
+            self._equal = 0
+            self._last = UNKNOWN
+            place = Place(key, tool, self._streak)
+        if tool != self._tool:
             self._tool = tool
             self._failures = self._same_error = 0
+        elif self._failures:
+            place.failures, place.same_error, place.calm = self._failures, self._same_error, False
+        recent = self._recent
+        if not place.in_turn:
+            if recent[-2].key == key or recent[-3].key == key:
+                place.period = self._period(key)
+                place.calm = place.calm and not place.period
+            recent.append(place)
         return place
 
-    def leave(self, place: Place, result: Token, *, error: str | None = None) -> None:
-        """Take in what a call gave back. `error` is its text when it failed, None when it succeeded."""
+    def leave(self, place: Place, result: Token, error: Token | None = None) -> None:
+        """Take in what a call gave back. `error` stands for its text when it failed, None when it succeeded."""
         place.result = result
         if place.streak == self._streak and not place.in_turn:
             self._in_flight -= 1
-            self._settle(result)
-        if place.tool == self._tool and (error is not None or not isinstance(result, Outcome)):
-            self._count_failure(error)
+            if place.identical:
+                place.stale = self._stale(place, self._last)
+            if self._equal:
+                self._settle(result)
+            else:
+                self._equal, self._last = 1, result
+        if place.tool == self._tool and (error is not None or self._failures):
+            self._count_failure(result, error)
 
-    def refuse(self, place: Place, *, error: str | None = None) -> None:
-        """Take in that a call did not run. `error` is a text when that counts as a failure of the tool."""
-        self.leave(place, REFUSED, error=error)
+    def refuse(self, place: Place, *, error: Token | None = None) -> None:
+        """Take in that a call did not run. `error` is its text when that counts as a failure of the tool."""
+        self.leave(place, REFUSED, error)
 
     def open_turn(self, keys: Sequence[bytes]) -> None:
         """Declare the calls of one parallel model turn, before the first of them enters."""
@@ -161,12 +180,21 @@ class Lane:
         self._turn = _Turn(keys, identical=identical, equal=equal, streak=self._streak)
         self._recent.append(_NOWHERE)
 
+    @property
+    def last_result(self) -> Token:
+        """What the last identical call gave back; UNKNOWN when the lane's last unit is a turn or is still out."""
+        return self._last
+
     def close_turn(self) -> None:
         """Settle the open turn, if any; calls of it that are still out count as unknown."""
         turn, self._turn = self._turn, None
         if turn is None or turn.streak != self._streak:
             return
         results = turn.results()
+        if turn.identical:
+            before = dict(self._last_turn)
+            for place in turn.places:
+                place.stale = self._stale(place, before.get(place.key, UNKNOWN))
         same = bool(self._equal) and all(
             same_result(now[1], then[1]) for now, then in zip(results, self._last_turn, strict=True)
         )
@@ -181,25 +209,11 @@ class Lane:
         self._failures = self._same_error = 0
         self._recent.extend([_NOWHERE] * _CYCLES_LOOK_BACK)
 
-    def _enter_single(self, key: bytes, tool: str) -> Place:
-        if key == self._key:
-            place = Place(key, tool, self._count, self._equal + self._in_flight)
-            self._count += 1
-        else:
-            self._advance(key)
-            place = Place(key, tool)
-        place.streak = self._streak
-        self._in_flight += 1
-        recent = self._recent
-        if recent[-2].key == key or recent[-3].key == key:
-            place.period = self._period(key)
-        recent.append(place)
-        return place
-
     def _enter_turn(self, turn: _Turn, key: bytes, tool: str) -> Place:
         turn.waiting[key] -= 1
-        place = Place(key, tool, turn.identical, turn.equal, in_turn=True, streak=turn.streak)
+        place = Place(key, tool, turn.streak, turn.identical, turn.equal, in_turn=True)
         place.duplicate = key in turn.seen
+        place.calm = not (place.identical or place.duplicate)
         turn.seen.add(key)
         turn.places.append(place)
         return place
@@ -214,19 +228,25 @@ class Lane:
         self._count = 1
         self._equal = self._in_flight = 0
         self._last = UNKNOWN
-        self._last_turn = []
         return 0, 0
 
     def _settle(self, result: Token) -> None:
-        self._equal = self._equal + 1 if self._equal and same_result(self._last, result) else 1
-        if result is not REFUSED or self._equal == 1:
+        self._equal = self._equal + 1 if same_result(self._last, result) else 1
+        if result is not REFUSED:
             self._last = result
 
-    def _count_failure(self, error: str | None) -> None:
+    @staticmethod
+    def _stale(place: Place, before: Token) -> bool | None:
+        if not place.identical or place.result is UNKNOWN or before is UNKNOWN:
+            return None
+        return same_result(before, place.result)
+
+    def _count_failure(self, result: Token, error: Token | None) -> None:
         if error is None:
-            self._failures = self._same_error = 0
+            if not isinstance(result, Outcome):  # a call that did not run, or was cancelled, says nothing
+                self._failures = self._same_error = 0
             return
-        same = self._failures > 0 and self._error is not None and same_result(self._error, error)
+        same = self._failures > 0 and same_result(self._error, error)
         self._same_error = self._same_error + 1 if same else 1
         self._failures += 1
         self._error = error

@@ -55,6 +55,7 @@ CALL_USER_TURN = "agentguard.call.user_turn"
 CALL_FINGERPRINT = "agentguard.call.fingerprint"
 CALL_EXECUTED = "agentguard.call.executed"
 CALL_ACTION = "agentguard.call.action"
+CALL_ID_SYNTHETIC = "agentguard.call.id.synthetic"
 RESULT_FINGERPRINT = "agentguard.result.fingerprint"
 
 # --- our own: one event per verdict ----------------------------------------------------------------------------------

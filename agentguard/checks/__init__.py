@@ -1,7 +1,9 @@
 """What is looked at before a call runs; one file per check, one line each in `BUILT_IN`.
 
 A check is a frozen record of its settings with a `name` and one method `before(attempt)`. It gives no verdict (None)
-when it has nothing to say; it never changes anything and keeps no state.
+when it has nothing to say; it never changes anything and keeps no state. Two class attributes may spare it calls:
+`quiet_when_calm = True` says that it has nothing to say where `attempt.place.calm`, and a function
+`applies(tool, known)` that it can ever speak of that tool, `known` being the names of the declared ones.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import msgspec
@@ -17,16 +16,13 @@ class BudgetCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Asks the ledger; the ceilings themselves stand in the policy's `[budget]`."""
 
     name: ClassVar[str] = "budget"
+    quiet_when_calm: ClassVar[bool] = True
+    """A calm call reserves without asking first; what is refused then is reported by `passed` all the same."""
 
-    def before(self, attempt: Attempt) -> Iterator[Verdict]:
-        """Halt at a ceiling of the run, block at a ceiling of one tool, warn once when near one."""
-        charge = Charge(attempt.call.name, attempt.tool.cost_usd)
-        refusal = attempt.ledger.ask(charge)
-        if refusal is not None:
-            yield passed(refusal)
-            return
-        for near in attempt.ledger.newly_near(charge):
-            yield _near(near)
+    def before(self, attempt: Attempt) -> Verdict | None:
+        """Halt at a ceiling of the run, block at a ceiling of one tool."""
+        refusal = attempt.ledger.ask(Charge(attempt.call.name, attempt.tool.cost_usd))
+        return None if refusal is None else passed(refusal)
 
 
 def passed(refusal: Refusal) -> Verdict:
@@ -36,7 +32,8 @@ def passed(refusal: Refusal) -> Verdict:
     return Verdict(BudgetCheck.name, f"budget.{refusal.kind}", action, reason, _data(refusal))
 
 
-def _near(refusal: Refusal) -> Verdict:
+def near(refusal: Refusal) -> Verdict:
+    """Return the warning, given once, about a ceiling that is near."""
     reason = f"comes near the ceiling of {_figure(refusal)}; {refusal.used:.6g} are used"
     return Verdict(BudgetCheck.name, "budget.near", Action.WARN, reason, _data(refusal))
 

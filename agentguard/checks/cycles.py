@@ -14,6 +14,7 @@ class Cycles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Warns of a cycle of two calls the third time round, of three the second time, with equal results each time."""
 
     name: ClassVar[str] = "cycles"
+    quiet_when_calm: ClassVar[bool] = True
 
     def before(self, attempt: Attempt) -> Verdict | None:
         """Warn about the call that closes a cycle."""

@@ -15,6 +15,7 @@ class Failures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Counts consecutive failed calls of one tool in a lane; a success or another tool's call ends the row."""
 
     name: ClassVar[str] = "failures"
+    quiet_when_calm: ClassVar[bool] = True
 
     warn: int = 3
     """Failures in a row from which the next call of the tool is warned about."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import ClassVar
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from agentguard.attempt import Attempt
 from agentguard.decision import Action, Verdict
 from agentguard.fingerprint import fingerprint
+from agentguard.tools import Tool
 
 
 class OrderRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,6 +28,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: ClassVar[str] = "order"
 
     rules: tuple[OrderRule, ...] = ()
+
+    def applies(self, tool: Tool, known: Collection[str]) -> bool:
+        """Whether any rule is about this tool."""
+        return any(rule.tool == tool.name for rule in self.rules)
 
     def before(self, attempt: Attempt) -> Iterator[Verdict]:
         """Block a call whose precondition no earlier call of the run meets."""

@@ -20,6 +20,7 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     name: ClassVar[str] = "repeats"
+    quiet_when_calm: ClassVar[bool] = True
 
     block: int = 2
     """Equal results of the identical calls just before from which the next one is blocked."""
@@ -66,7 +67,7 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if place.identical >= poll.max:
             reason = f"polled {place.identical} times in a row where {poll.max} are allowed"
             yield self._verdict("repeat.poll", Action.BLOCK, reason, place)
-        waited = attempt.past.waited(place.key)
+        waited = attempt.past.waited(attempt.lane)
         if waited is not None and waited < poll.min_interval:
             reason = f"polled after {waited:.1f} s where {poll.min_interval:g} s are to pass"
             yield self._verdict("repeat.poll_interval", Action.BLOCK, reason, place)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 
@@ -24,8 +24,8 @@ class Ledger:
     def __init__(
         self, budget: Budget = Budget(), *, parent: Ledger | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.budget = budget
         self.parent = parent
+        self._set_budget(budget)
         self.lock: threading.RLock = parent.lock if parent else threading.RLock()
         self.steps = 0
         """Calls that ran, run now, or may have run."""
@@ -36,70 +36,92 @@ class Ledger:
         """Calls of which nobody knows whether they ran; they stay charged."""
         self.unknown_costs = 0
         """Model calls whose price is not known; they are in no total."""
-        self._calls: Counter[str] = Counter()
+        self._calls: dict[str, int] = {}
         self._clock = clock
         self._began = clock()
         self._warned: set[str] = set()
-        self._family = tuple(self._ancestors())
-        self._watched = tuple(ledger for ledger in self._family if ledger.budget.limited)
+        self.family: tuple[Ledger, ...] = tuple(self._ancestors())
+        """This ledger and every ancestor, nearest first."""
 
     @property
     def seconds(self) -> float:
         """Seconds since the run began."""
         return self._clock() - self._began
 
+    @property
+    def limited(self) -> bool:
+        """Whether this ledger or an ancestor has any ceiling."""
+        return any(ledger._has_ceiling for ledger in self.family)
+
     def rebudget(self, budget: Budget) -> None:
         """Replace the ceilings; what was used stays used."""
         with self.lock:
-            self.budget = budget
+            self._set_budget(budget)
             self._warned.clear()
-            self._watched = tuple(ledger for ledger in self._family if ledger.budget.limited)
 
     def ask(self, charge: Charge) -> Refusal | None:
         """Return why the charge does not fit, the farthest-reaching reason first; None when it does."""
-        for ledger in self._watched:
-            refusal = ledger._over(charge, self._family.index(ledger))
+        for depth, ledger in enumerate(self.family):
+            refusal = ledger._over(charge, depth) if ledger._has_ceiling else None
             if refusal is not None:
                 return refusal
         return None
 
-    def reserve(self, charge: Charge, *, force: bool = False) -> Reservation | Refusal:
-        """Hold a charge here and at every ancestor, or at none. `force` holds it whatever the ceilings say."""
+    def reserve(self, charge: Charge) -> Reservation | Refusal:
+        """Hold a charge here and at every ancestor, or at none and say why."""
         with self.lock:
-            refusal = None if force or not self._watched else self.ask(charge)
-            if refusal is not None:
-                return refusal
-            for ledger in self._family:
-                ledger._take(charge, 1)
-            return Reservation(charge)
+            return self.take(charge) or Reservation(charge)
 
     def commit(self, reservation: Reservation, *, failed: bool = False) -> None:
         """The call ran; what it held is used."""
-        if self._settle(reservation) and failed:
-            with self.lock:
-                for ledger in self._family:
-                    ledger.failures += 1
+        with self.lock:
+            if self._first(reservation) and failed:
+                self.add_failure()
 
     def release(self, reservation: Reservation) -> None:
         """The call did not run to an end that counts; what it held is free again."""
-        if not self._settle(reservation):
-            return
         with self.lock:
-            for ledger in self._family:
-                ledger._take(reservation.charge, -1)
+            if self._first(reservation):
+                self.give_back(reservation.charge)
 
     def unresolved(self, reservation: Reservation) -> None:
         """Nobody knows whether the call took effect; what it held stays used, and is counted apart."""
-        if not self._settle(reservation):
-            return
         with self.lock:
-            for ledger in self._family:
-                ledger.unresolved_calls += 1
+            if self._first(reservation):
+                self.add_unresolved()
+
+    def take(self, charge: Charge, *, force: bool = False) -> Refusal | None:
+        """As `reserve`, for a caller that holds `lock` and settles by itself; `force` takes it past any ceiling."""
+        if self._steps_only:  # most runs: one comparison decides
+            if self.steps < self._most_steps or force:
+                self.steps += 1
+                return None
+            return self._over(charge, 0)
+        refusal = None if force else self.ask(charge)
+        if refusal is None:
+            for ledger in self.family:
+                ledger._add(charge, 1)
+        return refusal
+
+    def give_back(self, charge: Charge) -> None:
+        """Undo one `take`; the caller holds `lock`."""
+        for ledger in self.family:
+            ledger._add(charge, -1)
+
+    def add_failure(self) -> None:
+        """Count a call that failed; the caller holds `lock`."""
+        for ledger in self.family:
+            ledger.failures += 1
+
+    def add_unresolved(self) -> None:
+        """Count a call of which nobody knows whether it took effect; the caller holds `lock`."""
+        for ledger in self.family:
+            ledger.unresolved_calls += 1
 
     def charge(self, usage: Usage) -> None:
         """Add what a model call used. Unknown figures add nothing; an unknown price is counted as unknown."""
         with self.lock:
-            for ledger in self._family:
+            for ledger in self.family:
                 ledger.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
                 ledger.cost_usd += usage.cost_usd or _ZERO
                 ledger.unknown_costs += usage.cost_usd is None
@@ -111,21 +133,21 @@ class Ledger:
         """
         left: dict[Kind, float | Decimal] = {}
         with self.lock:
-            for ledger in self._watched:
+            for ledger in self.family:
                 for kind, limit, used in ledger._ceilings(tool):
                     rest = max(limit - used, type(limit)(0))  # type: ignore[operator]
                     left[kind] = min(left.get(kind, rest), rest)
         return left
 
     def newly_near(self, charge: Charge) -> Iterator[Refusal]:
-        """Yield, once each, the ceilings that this charge brings past the share of their `warn_at`."""
-        for depth, ledger in enumerate(self._family):
+        """Yield, once each, the ceilings that a charge which was taken brought past the share of their `warn_at`."""
+        for depth, ledger in enumerate(self.family):
             share = ledger.budget.warn_at
             if share is None:
                 continue
             for kind, limit, used in ledger._ceilings(charge.tool):
                 name = kind + charge.tool if kind is Kind.CALLS_PER_TOOL else kind
-                if name not in ledger._warned and float(used) + ledger._needs(kind, charge) >= share * float(limit):
+                if name not in ledger._warned and float(used) >= share * float(limit):
                     ledger._warned.add(name)
                     yield Refusal(kind, limit, used, charge.tool, depth)
 
@@ -155,7 +177,7 @@ class Ledger:
             yield Kind.FAILURES, budget.failures, self.failures
         calls = None if tool is None else budget.calls_of(tool)
         if calls is not None and tool is not None:
-            yield Kind.CALLS_PER_TOOL, calls, self._calls[tool]
+            yield Kind.CALLS_PER_TOOL, calls, self._calls.get(tool, 0)
 
     @staticmethod
     def _needs(kind: Kind, charge: Charge) -> float | Decimal:
@@ -163,17 +185,26 @@ class Ledger:
             return charge.cost_usd or _ZERO
         return 1 if kind in _RESERVED else 0
 
-    def _take(self, charge: Charge, sign: int) -> None:
+    def _add(self, charge: Charge, sign: int) -> None:
         self.steps += sign
         if charge.cost_usd is not None:
             self.cost_usd += sign * charge.cost_usd
-        if self.budget.calls_per_tool is not None:
-            self._calls[charge.tool] += sign
+        if self._counts_calls:
+            self._calls[charge.tool] = self._calls.get(charge.tool, 0) + sign
 
-    def _settle(self, reservation: Reservation) -> bool:
-        with self.lock:
-            first = not reservation.settled
-            reservation.settled = True
+    def _set_budget(self, budget: Budget) -> None:
+        self.budget = budget
+        self._has_ceiling = budget.limited
+        self._counts_calls = budget.calls_per_tool is not None
+        self._most_steps = math.inf if budget.steps is None else budget.steps
+        self._steps_only = self.parent is None and budget == Budget(steps=budget.steps, warn_at=budget.warn_at, per_lane=budget.per_lane)
+        self.warns = budget.warn_at is not None or (self.parent is not None and self.parent.warns)
+        """Whether this ledger or an ancestor warns before a ceiling."""
+
+    @staticmethod
+    def _first(reservation: Reservation) -> bool:
+        first = not reservation.settled
+        reservation.settled = True
         return first
 
 

@@ -1,0 +1,1 @@
+"""The `trajectory` fixture for tests of agents."""

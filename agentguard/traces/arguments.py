@@ -1,0 +1,142 @@
+"""Arguments as instrumentations write them, undone without guessing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from agentguard.traces.shapes import is_object
+
+LITERAL_CAP = 65_536
+"""Characters of Python repr that are evaluated; longer text stays raw."""
+
+_JSON_LAYERS = 3
+_decode = msgspec.json.Decoder().decode
+_ABSENT = object()
+
+
+class Arguments(NamedTuple):
+    """Arguments of one call, as far as they could be read."""
+
+    named: Mapping[str, Any] | None = None
+    """By name. None when not recorded or not undone."""
+    raw: str | None = None
+    """The text that could not be undone."""
+    bare: Any = None
+    """A value whose argument's name is lost. None when there is none."""
+    note: str | None = None
+    """How an unusual encoding was undone."""
+
+
+NOTHING = Arguments()
+
+
+def decode(value: Any, schema: Mapping[str, Any] | None = None) -> Arguments:
+    """Undo JSON, JSON in JSON, Python repr, keyword wrappers and LangChain's `input_str`.
+
+    `schema` is the tool's JSON Schema (or the bare map of its properties), where the trace has one: it keeps a real
+    argument named `kwargs` from being unwrapped, and names a bare value when the tool has one argument only.
+    """
+    if value is None:
+        return NOTHING
+    if is_object(value):
+        return _unwrapped(value, schema)
+    if not isinstance(value, str):
+        return _named_by_schema(value, msgspec.json.encode(value, enc_hook=repr).decode(), schema)
+    inner = _json(value)
+    if is_object(inner):
+        return _unwrapped(inner, schema)
+    if inner is not _ABSENT:
+        return _named_by_schema(inner, value, schema)
+    literal = python_literal(value)
+    if is_object(literal) and all(isinstance(key, str) for key in literal):
+        return _unwrapped(literal, schema, "read from a Python repr")
+    return _named_by_schema(value, value, schema)
+
+
+def python_literal(text: str) -> Any:
+    """Return what a Python repr of containers says; None when it is none, too long or too deep. Nothing is called."""
+    if len(text) > LITERAL_CAP or text[:1] not in ("{", "[", "("):
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the properties of a JSON Schema, or of a bare map of properties; None when there is no schema."""
+    if not schema:
+        return None
+    inner = schema.get("properties")
+    if isinstance(inner, Mapping):
+        return cast("Mapping[str, Any]", inner)
+    is_schema = isinstance(schema.get("type"), str) or "$schema" in schema
+    return {} if is_schema else schema
+
+
+def looks_like_schema(value: Any) -> bool:
+    """Whether a value under `tool.parameters` declares arguments rather than giving them."""
+    if not isinstance(value, Mapping):
+        return False
+    declared = cast("Mapping[str, Any]", value)
+    if isinstance(declared.get("properties"), Mapping):
+        return True
+    inner = list(declared.values())
+    return bool(inner) and all(isinstance(each, Mapping) and "type" in each for each in inner)
+
+
+def _json(text: str) -> Any:
+    for _ in range(_JSON_LAYERS):
+        try:
+            value = _decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            return _ABSENT
+        if not isinstance(value, str) or value[:1] not in ("{", "["):
+            return value
+        text = value
+    return _ABSENT
+
+
+def _unwrapped(found: dict[str, Any], schema: Mapping[str, Any] | None, note: str | None = None) -> Arguments:
+    if "kwargs" in found:
+        return _keywords(found, schema, note)
+    if "input_str" in found:
+        return _input_str(found, schema, note)
+    return Arguments(found, note=note)
+
+
+def _keywords(found: dict[str, Any], schema: Mapping[str, Any] | None, note: str | None) -> Arguments:
+    keywords, declared = found["kwargs"], properties(schema)
+    if not is_object(keywords) or (declared is not None and "kwargs" in declared):
+        return Arguments(found, note=note)
+    if "input_str" in found:
+        return _input_str(found, schema, note)
+    if len(found) > 1 and "args" not in found:
+        return Arguments(found, note=note)
+    if found.get("args"):
+        return Arguments(raw=msgspec.json.encode(found, enc_hook=repr).decode())
+    return Arguments(keywords, note=note or "unwrapped from kwargs")
+
+
+def _input_str(found: dict[str, Any], schema: Mapping[str, Any] | None, note: str | None) -> Arguments:
+    declared = properties(schema)
+    text = found["input_str"]
+    if not isinstance(text, str) or (declared is not None and "input_str" in declared):
+        return Arguments(found, note=note)
+    if declared is None and not found.keys() & {"tags", "metadata", "inputs", "kwargs"}:
+        return Arguments(found, note=note)
+    inputs = found.get("inputs")
+    if is_object(inputs) and inputs:
+        return Arguments(inputs, note="unwrapped from inputs beside input_str")
+    return decode(text, schema)._replace(note="unwrapped from input_str")
+
+
+def _named_by_schema(value: Any, text: str, schema: Mapping[str, Any] | None) -> Arguments:
+    declared = properties(schema)
+    if declared is not None and len(declared) == 1 and value is not None:
+        return Arguments({next(iter(declared)): value}, note="named by the tool's only argument")
+    return Arguments(raw=text, bare=value)

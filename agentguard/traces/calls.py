@@ -1,0 +1,229 @@
+"""What spans say about one tool call, and when two spans are about the same one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from agentguard import semconv
+from agentguard.traces.arguments import NOTHING, Arguments, decode, looks_like_schema
+from agentguard.traces.conventions import genai_events
+from agentguard.traces.messages import parsed
+from agentguard.traces.reading import Reading, failed_by_attribute, refused_by_attribute
+from agentguard.traces.results import Outcome, decode_result
+from agentguard.traces.shapes import is_object
+from agentguard.traces.span import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PHANTOM = "(merged tools)"
+"""The name of a span that sums up parallel calls and is none itself (google-adk 2.13)."""
+
+_PREFIXES = ("execute_tool ", "tools/call ", "MCP send tools/call ", "running tool: ")
+_SUFFIXES = (".run", ".tool")
+_JOINTS = "-._/:"
+_EXCEPTION = "exception"
+
+
+class Ran:
+    """One tool call as its spans tell it. Nested spans of the same call are parts of it, the outermost first."""
+
+    __slots__ = ("_arguments", "call_id", "end", "guard", "name", "named_by", "other_name", "parts", "start")
+
+    def __init__(self, reading: Reading) -> None:
+        span = reading.span
+        self.parts = [reading]
+        self.start: int | None = span.start_ns
+        self.end: int | None = span.end_ns
+        self.name, self.named_by = tool_name(reading)
+        self.call_id: str | None = _text(reading.first(reading.lens.call_id))
+        self.guard: Mapping[str, Any] | None = span.attributes if semconv.CALL_SEQ in span.attributes else None
+        self.other_name: str | None = None
+        self._arguments: tuple[Arguments, str] | None = None
+
+    @property
+    def span_id(self) -> str:
+        """Id of the outermost span."""
+        return self.parts[0].span.span_id
+
+    @property
+    def arguments(self) -> Arguments:
+        """Arguments, undone; the best that any of the spans carries."""
+        return self.told_arguments()[0]
+
+    def told_arguments(self) -> tuple[Arguments, str]:
+        """Return the arguments and where they stood."""
+        if self._arguments is None:
+            self._arguments = _best_arguments(self.parts)
+        return self._arguments
+
+    def absorb(self, inner: Ran) -> None:
+        """Take over what another span of the same call knows."""
+        if inner.name != self.name:
+            # the longer name carries a prefix that only one instrumentation adds
+            self.other_name = max(self.name, inner.name, key=len)
+            self.name = min(self.name, inner.name, key=len)
+        self.parts += inner.parts
+        self.call_id = self.call_id or inner.call_id
+        self.guard = self.guard or inner.guard
+        self._arguments = None
+
+    def is_same(self, other: Ran) -> bool:
+        """Whether two nested spans can be one call: same name, ids and arguments that do not conflict."""
+        if not same_name(self.name, other.name):
+            return False
+        if self.call_id is not None and other.call_id is not None and self.call_id != other.call_id:
+            return bool(self.synthetic or other.synthetic) and not self.conflicts(other)
+        return not self.conflicts(other)
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the id was made up by the guard."""
+        return self.guard is not None and bool(self.guard.get(semconv.CALL_ID_SYNTHETIC))
+
+    def conflicts(self, other: Ran) -> bool:
+        """Whether both carry arguments, and not the same."""
+        mine, theirs = self.arguments.named, other.arguments.named
+        return mine is not None and theirs is not None and mine != theirs
+
+    def outcome(self) -> Outcome:
+        """Return the result and whether the call failed, from whichever span says so."""
+        return _outcome(self.parts)
+
+    def error_kind(self) -> str:
+        """Return the type of the failure as recorded, without its module; empty when none was."""
+        for part in self.parts:
+            for name, _, attributes in part.span.events:
+                if name == _EXCEPTION and attributes.get("exception.type"):
+                    return str(attributes["exception.type"]).rpartition(".")[2]
+        kinds = (part.span.attributes.get(semconv.ERROR_TYPE) for part in self.parts)
+        return next((str(kind).rpartition(".")[2] for kind in kinds if kind), "")
+
+    @property
+    def refused(self) -> bool:
+        """Whether a span says that the call never reached the tool."""
+        return any(refused_by_attribute(part) for part in self.parts)
+
+
+def tool_name(reading: Reading) -> tuple[str, str]:
+    """Return the tool's name and the attribute it stood in."""
+    lens = reading.lens
+    attributes = reading.span.attributes
+    for key in lens.tool_name:
+        value = attributes.get(key)
+        if value:
+            return str(value), key
+    return _stripped(reading.span.name), "span name"
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two names are equal, or one is the other behind a prefix such as `travel-` or `travel_agent.`."""
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    return bool(short) and long.endswith(short) and long[-len(short) - 1] in _JOINTS
+
+
+def _stripped(name: str) -> str:
+    for prefix in _PREFIXES:
+        if name.startswith(prefix):
+            return name[len(prefix) :]
+    for suffix in _SUFFIXES:
+        if name.endswith(suffix) and len(name) > len(suffix):
+            return name[: -len(suffix)]
+    return name
+
+
+def _best_arguments(parts: list[Reading]) -> tuple[Arguments, str]:
+    best, source = NOTHING, ""
+    for part in parts:
+        for key, value in _argument_values(part):
+            found = decode(value, schema_of(part))
+            if found.named is not None:
+                return found, f"span {part.span.span_id} {key}"
+            if found.raw is not None and best.raw is None:
+                best, source = found, f"span {part.span.span_id} {key}"
+    return best, source
+
+
+def _argument_values(part: Reading) -> list[tuple[str, Any]]:
+    attributes = part.span.attributes
+    for key in part.lens.arguments:
+        value = attributes.get(key)
+        if value is not None:
+            return [(key, value)]
+    if part.span.events:
+        value = genai_events.arguments(part.span)
+        if value is not None:
+            return [(genai_events.TOOL_MESSAGE, value)]
+    value = parsed(attributes.get("tool.parameters")) if "tool.parameters" in attributes else None
+    return [] if value is None or looks_like_schema(value) else [("tool.parameters", value)]
+
+
+def schema_of(part: Reading) -> Mapping[str, Any] | None:
+    """Return the JSON Schema of the tool's arguments that the span itself carries."""
+    if not part.lens.schema:
+        return None
+    value = parsed(part.first(part.lens.schema))
+    return cast("Mapping[str, Any]", value) if looks_like_schema(value) or _declares_nothing(value) else None
+
+
+def _declares_nothing(value: Any) -> bool:
+    return is_object(value) and value.get("type") == "object" and not value.get("properties", None)
+
+
+def _outcome(parts: list[Reading]) -> Outcome:
+    content: Any = None
+    source = error_source = ""
+    error: str | None = None
+    failed = has_content = False
+    for part in parts:
+        if not has_content:
+            key, value = _result_value(part)
+            if key:
+                decoded = decode_result(value)
+                content, has_content, source = decoded.content, True, f"span {part.span.span_id} {key}"
+                failed = failed or decoded.is_error
+        why = failure(part)
+        if why is not None:
+            failed = True
+            if error is None or (part.span.events and not error_source):
+                error = why
+    if not has_content and failed:
+        content = error
+        source = f"span {parts[0].span.span_id} status"
+    return Outcome(content, failed, recorded=has_content or failed, source=source, error=error)
+
+
+def _result_value(part: Reading) -> tuple[str, Any]:
+    attributes = part.span.attributes
+    for key in part.lens.result:
+        value = attributes.get(key)
+        if value is not None:
+            return key, value
+    if part.span.events:
+        value = genai_events.result(part.span)
+        if value is not None:
+            return genai_events.CHOICE, value
+    return "", None
+
+
+def failure(part: Reading) -> str | None:
+    """Return why a span failed, in its own words; None when nothing says that it did."""
+    span = part.span
+    message = exception_message(part) if span.events else None
+    if message is None and span.status_code != Status.ERROR and not failed_by_attribute(part):
+        return None
+    return message or span.status_message or str(span.attributes.get(semconv.ERROR_TYPE) or "failed")
+
+
+def exception_message(part: Reading) -> str | None:
+    """Return the message of the exception that a span recorded; None when it recorded none."""
+    for name, _, attributes in part.span.events:
+        if name == _EXCEPTION:
+            return str(attributes.get("exception.message") or attributes.get("exception.type") or _EXCEPTION)
+    return None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,32 @@
+"""The tracing conventions that are read, in the order in which they are asked."""
+
+from __future__ import annotations
+
+from agentguard.traces.convention import Convention
+from agentguard.traces.conventions import (
+    agentguard,
+    google_adk,
+    langfuse,
+    langsmith,
+    mlflow,
+    openinference,
+    openllmetry,
+    otel_genai,
+    otel_mcp,
+    pydantic_ai,
+    vercel_ai,
+)
+
+BUILT_IN: dict[str, Convention] = {
+    "agentguard": agentguard.CONVENTION,
+    "otel_genai": otel_genai.CONVENTION,
+    "pydantic_ai": pydantic_ai.CONVENTION,
+    "otel_mcp": otel_mcp.CONVENTION,
+    "google_adk": google_adk.CONVENTION,
+    "openllmetry": openllmetry.CONVENTION,
+    "langsmith": langsmith.CONVENTION,
+    "vercel_ai": vercel_ai.CONVENTION,
+    "langfuse": langfuse.CONVENTION,
+    "mlflow": mlflow.CONVENTION,
+    "openinference": openinference.CONVENTION,
+}

@@ -1,0 +1,48 @@
+"""Langfuse: `langfuse.observation.*`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentguard.traces.convention import Answered, Asked, Convention, Role
+from agentguard.traces.messages import calls_in, results_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agentguard.traces.span import Span
+
+
+def asked(span: Span) -> list[Asked] | None:
+    """Return the calls in `langfuse.observation.output` of a generation."""
+    output = span.attributes.get("langfuse.observation.output")
+    return None if output is None else calls_in(output, "langfuse.observation.output")
+
+
+def history(span: Span) -> Iterator[tuple[str, Answered]]:
+    """Yield the tool results in `langfuse.observation.input` of a generation."""
+    yield from results_in(span.attributes.get("langfuse.observation.input"))
+
+
+CONVENTION = Convention(
+    name="langfuse",
+    markers=frozenset({"langfuse.observation.type"}),
+    roles={
+        "langfuse.observation.type": {
+            "tool": Role.TOOL,
+            "generation": Role.MODEL,
+            "agent": Role.AGENT,
+            "chain": Role.CHAIN,
+        }
+    },
+    arguments=("langfuse.observation.input",),
+    result=("langfuse.observation.output",),
+    failed={"langfuse.observation.level": frozenset({"ERROR"})},
+    asked=asked,
+    history=history,
+    answer=("langfuse.observation.output",),
+    model=("langfuse.observation.model.name", "gen_ai.response.model", "gen_ai.request.model"),
+    conversation=("langfuse.session.id", "session.id"),
+    input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    output_tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+)
