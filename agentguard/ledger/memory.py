@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 
 from agentguard.call import Usage
@@ -92,11 +92,12 @@ class Ledger:
 
     def take(self, charge: Charge, *, force: bool = False) -> Refusal | None:
         """As `reserve`, for a caller that holds `lock` and settles by itself; `force` takes it past any ceiling."""
-        if self._steps_only:  # most runs: one comparison decides
-            if self.steps < self._most_steps or force:
+        if self._plain and charge.cost_usd is None and not force:  # most runs: a few comparisons decide
+            used = self._calls.get(charge.tool, 0)
+            if self.steps < self._most_steps and used < self._most_calls.get(charge.tool, self._most_of_each):
                 self.steps += 1
+                self._calls[charge.tool] = used + 1
                 return None
-            return self._over(charge, 0)
         refusal = None if force else self.ask(charge)
         if refusal is None:
             for ledger in self.family:
@@ -189,17 +190,22 @@ class Ledger:
         self.steps += sign
         if charge.cost_usd is not None:
             self.cost_usd += sign * charge.cost_usd
-        if self._counts_calls:
-            self._calls[charge.tool] = self._calls.get(charge.tool, 0) + sign
+        self._calls[charge.tool] = self._calls.get(charge.tool, 0) + sign
 
     def _set_budget(self, budget: Budget) -> None:
         self.budget = budget
         self._has_ceiling = budget.limited
-        self._counts_calls = budget.calls_per_tool is not None
+        self._plain = self.parent is None and self._needs_no_looking_up(budget)
         self._most_steps = math.inf if budget.steps is None else budget.steps
-        self._steps_only = self.parent is None and budget == Budget(steps=budget.steps, warn_at=budget.warn_at, per_lane=budget.per_lane)
+        each = budget.calls_per_tool
+        self._most_of_each = each if isinstance(each, int) else math.inf
+        self._most_calls: Mapping[str, float] = each if isinstance(each, Mapping) else {}
         self.warns = budget.warn_at is not None or (self.parent is not None and self.parent.warns)
         """Whether this ledger or an ancestor warns before a ceiling."""
+
+    @staticmethod
+    def _needs_no_looking_up(budget: Budget) -> bool:
+        return budget.seconds is budget.tokens is budget.cost_usd is budget.failures is None
 
     @staticmethod
     def _first(reservation: Reservation) -> bool:
