@@ -6,16 +6,12 @@ import ast
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-import msgspec
-
-from agentguard.traces.shapes import is_object
+from agentguard.traces.shapes import NOT_JSON, as_text, from_json, is_object
 
 LITERAL_CAP = 65_536
 """Characters of Python repr that are evaluated; longer text stays raw."""
 
 _JSON_LAYERS = 3
-_decode = msgspec.json.Decoder().decode
-_ABSENT = object()
 
 
 class Arguments(NamedTuple):
@@ -44,15 +40,15 @@ def decode(value: Any, schema: Mapping[str, Any] | None = None) -> Arguments:
         return NOTHING
     if is_object(value):
         return _unwrapped(value, schema)
-    if not isinstance(value, str):
-        return _named_by_schema(value, msgspec.json.encode(value, enc_hook=repr).decode(), schema)
+    if type(value) is not str:
+        return _named_by_schema(value, as_text(value), schema)
     inner = _json(value)
     if is_object(inner):
         return _unwrapped(inner, schema)
-    if inner is not _ABSENT:
+    if inner is not NOT_JSON:
         return _named_by_schema(inner, value, schema)
     literal = python_literal(value)
-    if is_object(literal) and all(isinstance(key, str) for key in literal):
+    if is_object(literal) and all(isinstance(key, str) for key in cast("dict[Any, Any]", literal)):
         return _unwrapped(literal, schema, "read from a Python repr")
     return _named_by_schema(value, value, schema)
 
@@ -91,14 +87,11 @@ def looks_like_schema(value: Any) -> bool:
 
 def _json(text: str) -> Any:
     for _ in range(_JSON_LAYERS):
-        try:
-            value = _decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            return _ABSENT
+        value = from_json(text)
         if not isinstance(value, str) or value[:1] not in ("{", "["):
             return value
         text = value
-    return _ABSENT
+    return NOT_JSON
 
 
 def _unwrapped(found: dict[str, Any], schema: Mapping[str, Any] | None, note: str | None = None) -> Arguments:
@@ -118,7 +111,7 @@ def _keywords(found: dict[str, Any], schema: Mapping[str, Any] | None, note: str
     if len(found) > 1 and "args" not in found:
         return Arguments(found, note=note)
     if found.get("args"):
-        return Arguments(raw=msgspec.json.encode(found, enc_hook=repr).decode())
+        return Arguments(raw=as_text(found))
     return Arguments(keywords, note=note or "unwrapped from kwargs")
 
 
@@ -137,6 +130,8 @@ def _input_str(found: dict[str, Any], schema: Mapping[str, Any] | None, note: st
 
 def _named_by_schema(value: Any, text: str, schema: Mapping[str, Any] | None) -> Arguments:
     declared = properties(schema)
+    if declared is not None and not declared and not text.strip():
+        return Arguments({}, note="nothing was sent to a tool without arguments")
     if declared is not None and len(declared) == 1 and value is not None:
         return Arguments({next(iter(declared)): value}, note="named by the tool's only argument")
     return Arguments(raw=text, bare=value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,12 @@ from agentguard.traces.outcomes import outcome_of
 from agentguard.traces.requests import Request, model_name, summed
 from agentguard.traces.steps import Frame, steps_of
 from agentguard.traces.tools import Tools, declared_tools
+from agentguard.traces.transcripts import answers_in, from_transcript
 from agentguard.trajectory import MAIN_LANE, UNKNOWN, Ending, RunKey, Step, Trajectory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from agentguard.traces.convention import Answered
     from agentguard.traces.reading import Reading
     from agentguard.traces.span import LogRecord, Span
@@ -158,6 +160,10 @@ def _trajectory(group: list[Fragment], naming: Naming, *, alone: bool) -> Trajec
     if len(group) > 1:
         notes.append(f"{len(group)} traces of one run or process joined: its calls are traces of their own")
     lanes = {name: joined(lane.requests, lane.calls) for name, lane in fragment.lanes.items()}
+    told = _from_transcript(fragment)
+    if told is not None:
+        lanes[MAIN_LANE] = told
+        notes.append("turns are read from the conversation in the run's output: no model span carries them")
     declared = _declared(fragment)
     frame = Frame(
         declared=declared,
@@ -166,12 +172,12 @@ def _trajectory(group: list[Fragment], naming: Naming, *, alone: bool) -> Trajec
         why=naming.why,
         history=lambda: _history(fragment),
     )
-    steps, numbers = _steps(lanes, frame)
+    steps = _steps(lanes, frame)
     main = lanes.get(MAIN_LANE, [])
     last = next((step for step in reversed(steps) if step.lane == MAIN_LANE and step.result is not None), None)
     evidence = ending_of(fragment, main, last.result.content if last is not None and last.result is not None else None)
-    told = outcome_of(fragment, naming.outcome_attribute)
-    notes += [note for note in (evidence.note, told.note) if note is not None]
+    passed = outcome_of(fragment, naming.outcome_attribute)
+    notes += [note for note in (evidence.note, passed.note) if note is not None]
     key = _key(fragment, naming, notes)
     notes += _name_notes(fragment, naming)
     requests = [request for lane in fragment.lanes.values() for request in lane.requests]
@@ -181,7 +187,7 @@ def _trajectory(group: list[Fragment], naming: Naming, *, alone: bool) -> Trajec
         key=key,
         steps=tuple(steps),
         ending=evidence.ending,
-        outcome=told.outcome,
+        outcome=passed.outcome,
         usage=summed(requests, fragment.root),
         complete=_complete(fragment, steps),
         task=_first(fragment, semconv.RUN_TASK),
@@ -194,13 +200,20 @@ def _trajectory(group: list[Fragment], naming: Naming, *, alone: bool) -> Trajec
     )
 
 
-def _steps(lanes: Mapping[str, list[Turn]], frame: Frame) -> tuple[list[Step], int]:
+def _from_transcript(fragment: Fragment) -> list[Turn] | None:
+    lane = fragment.lanes.get(MAIN_LANE)
+    if fragment.root is None or len(fragment.lanes) > 1 or (lane is not None and lane.requests):
+        return None
+    return from_transcript(fragment.members, lane.calls if lane is not None else [])
+
+
+def _steps(lanes: Mapping[str, list[Turn]], frame: Frame) -> list[Step]:
     turns = [(turn.start, name, turn) for name, lane in lanes.items() for turn in lane if turn.entries]
     turns.sort(key=lambda each: each[0])
     steps: list[Step] = []
     for number, (_, name, turn) in enumerate(turns, 1):
         steps += steps_of(turn, number, name, frame)
-    return _in_order_of_arrival(steps), len(turns)
+    return _in_order_of_arrival(steps)
 
 
 def _in_order_of_arrival(steps: list[Step]) -> list[Step]:
@@ -225,7 +238,7 @@ def _history(fragment: Fragment) -> dict[str, Answered]:
     for lane in fragment.lanes.values():
         if lane.requests:
             found.update(max(lane.requests, key=lambda each: each.start).history())
-    return found
+    return found or answers_in(fragment.members)
 
 
 def _key(fragment: Fragment, naming: Naming, notes: list[str]) -> RunKey:
@@ -276,7 +289,7 @@ def _name_notes(fragment: Fragment, naming: Naming) -> list[str]:
         (call.other_name, call.name) for lane in fragment.lanes.values() for call in lane.calls if call.other_name
     }
     notes = [f"tool {long} is {short}: spans of one call name it both ways" for long, short in sorted(longer)]
-    seen = {entry for lane in fragment.lanes.values() for call in lane.calls for entry in (call.name,)}
+    seen = {call.name for lane in fragment.lanes.values() for call in lane.calls}
     return notes + [f"tool {name} is filed as {alias}" for name, alias in naming.aliases.items() if name in seen]
 
 

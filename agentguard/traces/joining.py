@@ -105,11 +105,11 @@ def _by_id(turns: list[Turn], calls: list[Ran]) -> list[Ran]:
                 slots.setdefault(entry.asked.id, deque()).append((turn.start, entry))
     unmatched: list[Ran] = []
     for call in calls:
-        entry = _slot(slots.get(call.call_id), call) if call.call_id is not None else None
-        if entry is None:
+        slot = _slot(slots.get(call.call_id), call) if call.call_id is not None else None
+        if slot is None:
             unmatched.append(call)
         else:
-            entry.ran.append(call)
+            slot.ran.append(call)
     return unmatched
 
 

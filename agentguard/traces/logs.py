@@ -23,7 +23,7 @@ Event = tuple[str, int | None, "Mapping[str, Any]"]
 
 
 def joined_logs(spans: Iterable[Span], logs: Iterable[LogRecord]) -> dict[str, list[Span]]:
-    """Return spans by trace, with the log records that belong to a span as its events, and spans for those that stand alone."""
+    """Return spans by trace: log records of a span become its events, those that stand alone spans of their own."""
     events: dict[tuple[str | None, str], list[Event]] = {}
     alone: list[Span] = []
     for record in logs:

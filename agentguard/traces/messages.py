@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from agentguard.traces.convention import Answered, Asked
-from agentguard.traces.shapes import is_list, is_object
+from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_DEPTH = 12
 """Deeper nesting is no message."""
 
 _INNER = ("parts", "content", "contents", "tool_calls", "toolCalls", "message", "choices", "output", "candidates",
           "generations", "kwargs", "data", "update")  # fmt: skip
-_decode = msgspec.json.Decoder().decode
 
 
 def parsed(value: Any) -> Any:
     """Return what a JSON text says; anything else, and text that is no JSON, as it is."""
     if not isinstance(value, str):
         return value
-    try:
-        return _decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        return value
+    found = from_json(value)
+    return value if found is NOT_JSON else found
 
 
 def calls_in(value: Any, attribute: str) -> list[Asked]:
     """Return the tool calls in a message, a list of messages or a provider's response, in order."""
     return list(_calls(parsed(value), attribute, 0))
+
+
+def transcript_in(value: Any, attribute: str) -> list[list[Asked]]:
+    """Return the calls of a whole conversation, a list for each message: user messages come as empty lists."""
+    messages = parsed(value)
+    while is_object(messages):
+        messages = next((messages[key] for key in _TRANSCRIPT if key in messages), None)
+    turns: list[list[Asked]] = []
+    for message in messages if is_list(messages) else ():
+        calls = list(_calls(message, attribute, 1))
+        if calls or (is_object(message) and message.get("role", message.get("type")) in ("user", "human")):
+            turns.append(calls)
+    return turns
+
+
+_TRANSCRIPT = ("messages", "output", "outputs", "update", "new_messages")
 
 
 def results_in(value: Any) -> Iterator[tuple[str, Answered]]:
@@ -77,13 +90,14 @@ def _call(part: dict[str, Any], attribute: str) -> Asked | None:
         name = inner.get("name")
         if isinstance(name, str) and name:
             return Asked(_id(part) or _id(inner), name, _arguments(inner), attribute)
-    if part.get("type") not in _CALL_TYPES and "toolName" not in part:
+    if part.get("type") not in _CALL_TYPES and "toolName" not in part and not part.keys() >= _BARE_CALL:
         return None
     name = part.get("name") or part.get("toolName") or part.get("tool_name")
     return Asked(_id(part), name, _arguments(part), attribute) if isinstance(name, str) and name else None
 
 
 _CALL_TYPES = frozenset({"tool_call", "tool-call", "tool_use", "function_call", "toolCall", "functionCall"})
+_BARE_CALL = frozenset({"id", "name", "arguments"})
 _IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "id")
 
 

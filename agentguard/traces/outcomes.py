@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentguard import semconv
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from agentguard.traces.grouping import Fragment
 
 OURS = "agentguard."

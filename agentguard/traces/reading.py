@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentguard import semconv
@@ -10,6 +9,8 @@ from agentguard.traces.convention import Answered, AskedReader, Convention, Role
 from agentguard.traces.conventions import BUILT_IN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
     from agentguard.traces.span import Span
 
 _MARKERS: frozenset[str] = frozenset[str]().union(*(convention.markers for convention in BUILT_IN.values()))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 from agentguard.call import Usage
 from agentguard.traces.conventions import genai_events
 from agentguard.traces.messages import parsed, text_in
-from agentguard.traces.reading import Reading
 from agentguard.traces.shapes import is_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agentguard.traces.convention import Answered, Asked
+    from agentguard.traces.reading import Reading
 
 _FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "tool-calls", "function_call", "toolUse"})
 

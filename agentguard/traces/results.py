@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import msgspec
-
 from agentguard.traces.arguments import python_literal
-from agentguard.traces.shapes import is_list, is_object
+from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object
 
-_decode = msgspec.json.Decoder().decode
 _MESSAGE_KEYS = ("data", "kwargs")
 
 
@@ -33,10 +30,9 @@ def decode_result(value: Any) -> Outcome:
 def _plain(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    try:
-        return _decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        pass
+    found = from_json(value)
+    if found is not NOT_JSON:
+        return found
     literal = python_literal(value)
     return value if literal is None else literal
 

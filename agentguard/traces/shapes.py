@@ -1,8 +1,15 @@
-"""JSON shapes, told apart for the type checkers."""
+"""JSON shapes, told apart for the type checkers, and JSON text read and written without raising."""
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
+
+import msgspec
+
+NOT_JSON: Final[Any] = object()
+"""What a text says that is no JSON."""
+
+_decode = msgspec.json.Decoder().decode
 
 
 def is_list(value: Any) -> TypeGuard[list[Any]]:
@@ -13,3 +20,19 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
     """Whether a value is a JSON object."""
     return isinstance(value, dict)
+
+
+def from_json(text: str) -> Any:
+    """Return what a JSON text says; `NOT_JSON` when it is none, nested too deep, or no Unicode."""
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return NOT_JSON
+
+
+def as_text(value: Any) -> str:
+    """Return a value as JSON text, or as its repr where JSON has no way to write it."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return repr(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentguard import semconv
@@ -16,6 +15,8 @@ from agentguard.traces.results import decode_result
 from agentguard.trajectory import Step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from agentguard.traces.calls import Ran
     from agentguard.traces.convention import Answered
     from agentguard.traces.joining import Entry, Turn
@@ -184,7 +185,7 @@ def _missing(arguments: Arguments, result: ToolResult | None, *, from_model: boo
 
 def _origin(entry: Entry, ran: Ran | None, turn: Turn, from_model: bool, result: str) -> Mapping[str, str]:
     origin: dict[str, str] = {}
-    asked = f"span {turn.request.span_id} {entry.asked.attribute}" if turn.request and entry.asked else ""
+    asked = _asked_at(entry, turn)
     if asked:
         origin["name"] = asked
     elif ran is not None:
@@ -196,6 +197,12 @@ def _origin(entry: Entry, ran: Ran | None, turn: Turn, from_model: bool, result:
     if result:
         origin["result"] = result
     return origin
+
+
+def _asked_at(entry: Entry, turn: Turn) -> str:
+    if entry.asked is None:
+        return ""
+    return f"span {turn.request.span_id} {entry.asked.attribute}" if turn.request is not None else entry.asked.attribute
 
 
 def _decision(ran: Ran) -> Decision | None:

@@ -55,7 +55,7 @@ def _from_text(text: str) -> tuple[tuple[str, Mapping[str, Any]], ...]:
 
 def _from(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(value, (list, tuple)):
-        for each in value:
+        for each in cast("list[Any]", value):
             yield from [(each, _NO_SCHEMA)] if isinstance(each, str) else _from(each)
     elif is_object(value):
         yield from _one(value)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentguard.traces.convention import Convention
+from typing import TYPE_CHECKING
+
 from agentguard.traces.conventions import (
     agentguard,
     google_adk,
@@ -16,6 +17,9 @@ from agentguard.traces.conventions import (
     pydantic_ai,
     vercel_ai,
 )
+
+if TYPE_CHECKING:
+    from agentguard.traces.convention import Convention
 
 BUILT_IN: dict[str, Convention] = {
     "agentguard": agentguard.CONVENTION,

@@ -67,7 +67,7 @@ def _input_part(attributes: Any) -> Any:
 
 def _message(attributes: Any) -> Any:
     message = parsed(attributes.get("message"))
-    return message if isinstance(message, (dict, list)) else None
+    return None if isinstance(message, str) else message
 
 
 def _answers(attributes: Any) -> Iterator[tuple[str, Answered]]:

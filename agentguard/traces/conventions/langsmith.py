@@ -1,4 +1,4 @@
-"""LangSmith's OpenTelemetry export: `langsmith.*`, with every span's input and output as `gen_ai.prompt` and `completion`."""
+"""LangSmith's OpenTelemetry export: `langsmith.*`, inputs and outputs as `gen_ai.prompt` and `gen_ai.completion`."""
 
 from __future__ import annotations
 
