@@ -1,0 +1,1 @@
+"""Benchmarks: ratios between two pieces of work, never seconds."""
