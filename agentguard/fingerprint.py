@@ -18,6 +18,10 @@ type and the same contents:
   themselves only, in one process
 
 No value makes these functions raise, however it misbehaves, and nothing lazy is consumed.
+
+Two limits. orjson 3.13.0 counts the depth of lists and dicts but not of tuples, and writes past its buffer on several
+thousand tuples directly inside one another. And a value that holds the same list twice at every level is written out
+in full, as by any JSON encoder, so it grows with two to the depth. Neither can come from JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 import orjson
@@ -221,7 +225,7 @@ def _has_no_float(value: Any, most: int) -> bool:
         if not stack:
             return True
         item = stack.pop()
-        kind = type(item)
+        kind = cast("Any", type(item))
         if kind is str:
             continue
         if kind is dict and len(item) <= most:
@@ -351,6 +355,16 @@ def _reference(value: Any) -> Callable[[], Any]:
 
 # ---------------------------------------------------------------- the slow path: every value, without recursion
 
+
+def _class_of(value: Any) -> Any:
+    return cast("Any", type(value))
+
+
+def _raw(base: Any) -> Any:
+    """Name a built-in class whose methods are meant, whatever a subclass makes of them."""
+    return base
+
+
 _Step = tuple[Callable[..., None], Any]
 
 
@@ -372,12 +386,12 @@ class _Slow:
 
     def value(self, value: Any) -> None:
         try:
-            _WRITERS.get(type(value), _Slow.other)(self, value)
+            _WRITERS.get(_class_of(value), _Slow.other)(self, value)
         except Exception:  # its class misbehaves in a way nothing here foresaw
             self.by_identity(value)
 
     def other(self, value: Any) -> None:
-        kind: type = type(value)
+        kind = _class_of(value)
         writer = next((_WRITERS[base] for base in kind.__mro__ if base in _WRITERS), None)
         if writer is not None:
             writer(self, value)
@@ -402,10 +416,10 @@ class _Slow:
         if look is _mapping_items:
             self.pairs(value, found)
         else:
-            self.items(value, b"" if look is _array_items else _tag(type(value), b""), [found])
+            self.items(value, b"" if look is _array_items else _tag(_class_of(value), b""), [found])
 
     def by_identity(self, value: Any) -> None:
-        self.emit(_tag(type(value), b"@%d" % _identity(value)))
+        self.emit(_tag(_class_of(value), b"@%d" % _identity(value)))
 
     # What writers are made of
 
@@ -441,7 +455,7 @@ class _Slow:
         self.schedule(value, steps)
 
     def pairs(self, value: Any, pairs: list[tuple[Any, Any]]) -> None:
-        if all(issubclass(type(key), str) for key, _ in pairs):
+        if all(issubclass(_class_of(key), str) for key, _ in pairs):
             self.named(value, sorted(((str.encode(key, *_UTF8), key, item) for key, item in pairs), key=_first))
         else:
             self.unordered(value, b"{", pairs, b"}")
@@ -493,11 +507,13 @@ _WRITERS: Final[dict[type, _Writer]] = {
     str: lambda slow, value: slow.emit(_text(value)),
     int: lambda slow, value: slow.emit(_integer(int.__int__(value))),
     float: lambda slow, value: slow.emit(_float(float.__float__(value))),
-    list: lambda slow, value: slow.items(value, b"[", list.__getitem__(value, slice(None)), b"]"),
-    tuple: lambda slow, value: slow.items(value, b"[", tuple.__getitem__(value, slice(None)), b"]"),
-    dict: lambda slow, value: slow.pairs(value, list(dict.items(value))),
-    set: lambda slow, value: slow.unordered(value, b'#"set"[', [(item,) for item in set.copy(value)], b"]"),
-    frozenset: lambda slow, value: slow.unordered(value, b'#"set"[', [(item,) for item in frozenset(value)], b"]"),
+    list: lambda slow, value: slow.items(value, b"[", _raw(list).__getitem__(value, slice(None)), b"]"),
+    tuple: lambda slow, value: slow.items(value, b"[", _raw(tuple).__getitem__(value, slice(None)), b"]"),
+    dict: lambda slow, value: slow.pairs(value, list(_raw(dict).items(value))),
+    set: lambda slow, value: slow.unordered(value, b'#"set"[', [(item,) for item in _raw(set).copy(value)], b"]"),
+    frozenset: lambda slow, value: slow.unordered(
+        value, b'#"set"[', [(item,) for item in _raw(frozenset).copy(value)], b"]"
+    ),
     bytes: lambda slow, value: slow.emit(b'#"bytes"' + _text(bytes.hex(value))),
     bytearray: lambda slow, value: slow.emit(b'#"bytes"' + _text(bytearray.hex(value))),
     memoryview: lambda slow, value: slow.emit(b'#"bytes"' + _text(value.tobytes().hex())),
@@ -521,24 +537,24 @@ def _seen_by(look: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _mapping_items(value: Any) -> Any:
-    return [(key, item) for key, item in value.items()] if issubclass(type(value), Mapping) else None
+    return [(key, item) for key, item in value.items()] if issubclass(_class_of(value), Mapping) else None
 
 
 def _array_items(value: Any) -> Any:
-    if not (hasattr(type(value), "dtype") and hasattr(type(value), "tolist")):
+    if not (hasattr(_class_of(value), "dtype") and hasattr(_class_of(value), "tolist")):
         return None
     items = value.tolist()
     # A long double gives itself back.
-    return None if type(items) is type(value) else items
+    return None if type(items) is _class_of(value) else items
 
 
 def _model_fields(value: Any) -> Any:
     # Without `warnings` pydantic writes to the host's log when a field holds another type than it declares.
-    return value.model_dump(warnings=False) if hasattr(type(value), "model_dump") else None
+    return value.model_dump(warnings=False) if hasattr(_class_of(value), "model_dump") else None
 
 
 def _declared_fields(value: Any) -> Any:
-    kind = type(value)
+    kind = _class_of(value)
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind)]
     elif hasattr(kind, "__attrs_attrs__"):
@@ -551,7 +567,7 @@ def _declared_fields(value: Any) -> Any:
 
 
 def _pickled(value: Any) -> Any:
-    reduce = copyreg.dispatch_table.get(type(value))
+    reduce = copyreg.dispatch_table.get(_class_of(value))
     parts = reduce(value) if reduce is not None else value.__reduce_ex__(4)
     if isinstance(parts, str):
         return parts
@@ -563,7 +579,9 @@ def _pickled(value: Any) -> Any:
 
 def _plain_state(value: Any) -> Any:
     """Return the attributes of an object whose class keeps no other state, but will not be pickled."""
-    return object.__getattribute__(value, "__dict__") if type(value).__basicsize__ == _Plain.__basicsize__ else None
+    return (
+        object.__getattribute__(value, "__dict__") if _class_of(value).__basicsize__ == _Plain.__basicsize__ else None
+    )
 
 
 class _Plain:
