@@ -19,9 +19,9 @@ type and the same contents:
 
 No value makes these functions raise, however it misbehaves, and nothing lazy is consumed.
 
-Two limits. orjson 3.13.0 counts the depth of lists and dicts but not of tuples, and writes past its buffer on several
-thousand tuples directly inside one another. And a value that holds the same list twice at every level is written out
-in full, as by any JSON encoder, so it grows with two to the depth. Neither can come from JSON.
+Two limits. orjson 3.12.0 and 3.13.0 (not 3.11.4) count the depth of lists and dicts but not of tuples, and crash on
+ten thousand tuples directly inside one another. And a value that holds the same list twice at every level is written
+out in full, as by any JSON encoder, so it grows with two to the depth. Neither can come from JSON.
 """
 
 from __future__ import annotations
