@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from agentguard.traces.shapes import NOT_JSON, as_text, from_json, is_object
 
-LITERAL_CAP = 65_536
+LITERAL_CAP = 262_144
 """Characters of Python repr that are evaluated; longer text stays raw."""
 
 _JSON_LAYERS = 3
@@ -61,6 +61,39 @@ def python_literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
+
+
+def literals_in(text: str, key: str) -> Iterator[Any]:
+    """Yield what follows each `key` in a repr, where that is a Python literal in brackets."""
+    at = text.find(key)
+    while at >= 0:
+        start = at + len(key)
+        end = _closing(text, start)
+        if end is not None:
+            yield python_literal(text[start:end])
+        at = text.find(key, end or start)
+
+
+def _closing(text: str, start: int) -> int | None:
+    depth, quote = 0, ""
+    at, last = start, min(len(text), start + LITERAL_CAP)
+    while at < last:
+        char = text[at]
+        if quote:
+            if char == "\\":
+                at += 1
+            elif char == quote:
+                quote = ""
+        elif char in "'\"":
+            quote = char
+        elif char in "[({":
+            depth += 1
+        elif char in "])}":
+            depth -= 1
+        if depth == 0 and not quote:
+            return at + 1 if at > start else None
+        at += 1
+    return None
 
 
 def properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -9,13 +9,13 @@ from agentguard import semconv
 from agentguard.traces.convention import Role
 from agentguard.traces.endings import ending_of
 from agentguard.traces.grouping import Fragment, fragments
-from agentguard.traces.joining import Turn, joined
+from agentguard.traces.joining import Entry, Turn, joined
 from agentguard.traces.logs import joined_logs
 from agentguard.traces.outcomes import outcome_of
 from agentguard.traces.requests import Request, model_name, summed
 from agentguard.traces.steps import Frame, steps_of
 from agentguard.traces.tools import Tools, declared_tools
-from agentguard.traces.transcripts import answers_in, from_transcript
+from agentguard.traces.transcripts import answers_in, from_transcript, left_open
 from agentguard.trajectory import MAIN_LANE, UNKNOWN, Ending, RunKey, Step, Trajectory
 
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ def _trajectory(group: list[Fragment], naming: Naming, *, alone: bool) -> Trajec
         notes.append(f"{len(group)} traces of one run or process joined: its calls are traces of their own")
     lanes = {name: joined(lane.requests, lane.calls) for name, lane in fragment.lanes.items()}
     told = _from_transcript(fragment)
+    _leave_open(fragment, lanes.get(MAIN_LANE))
     if told is not None:
         lanes[MAIN_LANE] = told
         notes.append("turns are read from the conversation in the run's output: no model span carries them")
@@ -205,6 +206,18 @@ def _from_transcript(fragment: Fragment) -> list[Turn] | None:
     if fragment.root is None or len(fragment.lanes) > 1 or (lane is not None and lane.requests):
         return None
     return from_transcript(fragment.members, lane.calls if lane is not None else [])
+
+
+def _leave_open(fragment: Fragment, turns: list[Turn] | None) -> None:
+    # model spans without content, and an output that still asks for tools
+    last = turns[-1] if turns else None
+    if (
+        last is None
+        or last.request is None
+        or any(turn.request and turn.request.asked is not None for turn in turns or ())
+    ):
+        return
+    last.entries += [Entry(asked) for asked in left_open(fragment.members, turns or [])]
 
 
 def _steps(lanes: Mapping[str, list[Turn]], frame: Frame) -> list[Step]:

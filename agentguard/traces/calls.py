@@ -28,7 +28,18 @@ _EXCEPTION = "exception"
 class Ran:
     """One tool call as its spans tell it. Nested spans of the same call are parts of it, the outermost first."""
 
-    __slots__ = ("_arguments", "call_id", "end", "guard", "name", "named_by", "other_name", "parts", "start")
+    __slots__ = (
+        "_arguments",
+        "_call_id",
+        "_outcome",
+        "end",
+        "guard",
+        "name",
+        "named_by",
+        "other_name",
+        "parts",
+        "start",
+    )
 
     def __init__(self, reading: Reading) -> None:
         span = reading.span
@@ -36,7 +47,8 @@ class Ran:
         self.start: int | None = span.start_ns
         self.end: int | None = span.end_ns
         self.name, self.named_by = tool_name(reading)
-        self.call_id: str | None = _text(reading.first(reading.lens.call_id))
+        self._call_id: str | None = _text(reading.first(reading.lens.call_id))
+        self._outcome: Outcome | None = None
         self.guard: Mapping[str, Any] | None = span.attributes if semconv.CALL_SEQ in span.attributes else None
         self.other_name: str | None = None
         self._arguments: tuple[Arguments, str] | None = None
@@ -64,7 +76,8 @@ class Ran:
             self.other_name = max(self.name, inner.name, key=len)
             self.name = min(self.name, inner.name, key=len)
         self.parts += inner.parts
-        self.call_id = self.call_id or inner.call_id
+        self._call_id = self._call_id or inner._call_id
+        self._outcome = None
         self.guard = self.guard or inner.guard
         self._arguments = None
 
@@ -88,7 +101,14 @@ class Ran:
 
     def outcome(self) -> Outcome:
         """Return the result and whether the call failed, from whichever span says so."""
-        return _outcome(self.parts)
+        if self._outcome is None:
+            self._outcome = _outcome(self.parts)
+        return self._outcome
+
+    @property
+    def call_id(self) -> str | None:
+        """The provider's tool-call id; where no span has it, the one that the recorded result names."""
+        return self._call_id or self.outcome().call_id
 
     def error_kind(self) -> str:
         """Return the type of the failure as recorded, without its module; empty when none was."""
@@ -176,23 +196,28 @@ def _outcome(parts: list[Reading]) -> Outcome:
     content: Any = None
     source = error_source = ""
     error: str | None = None
+    call_id: str | None = None
     failed = has_content = False
     for part in parts:
         if not has_content:
             key, value = _result_value(part)
             if key:
                 decoded = decode_result(value)
-                content, has_content, source = decoded.content, True, f"span {part.span.span_id} {key}"
+                content, call_id, has_content = decoded.content, decoded.call_id, True
+                source = f"span {part.span.span_id} {key}"
                 failed = failed or decoded.is_error
         why = failure(part)
         if why is not None:
             failed = True
             if error is None or (part.span.events and not error_source):
                 error = why
-    if not has_content and failed:
+    if failed and (not has_content or content in _EMPTY):
         content = error
         source = f"span {parts[0].span.span_id} status"
-    return Outcome(content, failed, recorded=has_content or failed, source=source, error=error)
+    return Outcome(content, failed, recorded=has_content or failed, source=source, error=error, call_id=call_id)
+
+
+_EMPTY: tuple[Any, ...] = (None, "", {}, [])
 
 
 def _result_value(part: Reading) -> tuple[str, Any]:
@@ -211,7 +236,8 @@ def _result_value(part: Reading) -> tuple[str, Any]:
 def failure(part: Reading) -> str | None:
     """Return why a span failed, in its own words; None when nothing says that it did."""
     span = part.span
-    message = exception_message(part) if span.events else None
+    # a span that says it went well may have recorded an exception that it dealt with
+    message = exception_message(part) if span.events and span.status_code != Status.OK else None
     if message is None and span.status_code != Status.ERROR and not failed_by_attribute(part):
         return None
     return message or span.status_message or str(span.attributes.get(semconv.ERROR_TYPE) or "failed")

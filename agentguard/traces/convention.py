@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from agentguard.call import Usage
     from agentguard.traces.span import LogRecord, Span
 
 
@@ -65,6 +66,8 @@ class Convention:
     """Attributes whose presence says that this convention applies to the span."""
     roles: Mapping[str, Mapping[Any, Role]] = field(default_factory=dict[str, Mapping[Any, Role]])
     """Marker to role by value."""
+    present: Mapping[str, Role] = field(default_factory=dict[str, Role])
+    """Attribute to the role that its mere presence gives; asked before `roles`."""
     tool_name: tuple[str, ...] = ()
     call_id: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
@@ -81,7 +84,9 @@ class Convention:
     history: Callable[[Span], Iterable[tuple[str, Answered]]] | None = None
     """Tool results by call id that a model span's input repeats."""
     answer: tuple[str, ...] = ()
-    """What a run, agent or model gave back in the end."""
+    """What a run, agent or model gave back in the end; may be a conversation."""
+    usage: Callable[[Span], Usage | None] | None = None
+    """What a run says of its own tokens, where it says so in no other way."""
     finish: tuple[str, ...] = ()
     """Why a model stopped."""
     model: tuple[str, ...] = ()
@@ -90,8 +95,8 @@ class Convention:
     input_tokens: tuple[str, ...] = ()
     output_tokens: tuple[str, ...] = ()
     cached_tokens: tuple[str, ...] = ()
-    cached_apart: bool = False
-    """Input tokens leave the cached ones out."""
+    input_besides: tuple[str, ...] = ()
+    """Counts that are input as well and that the input count leaves out."""
     cost: tuple[str, ...] = ()
     """US dollars."""
     from_log: Callable[[LogRecord], Span | None] | None = None

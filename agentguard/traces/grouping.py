@@ -228,12 +228,26 @@ def _place_agent(fragment: Fragment, place: _Place, names: _Names) -> _Place:
 
 
 def _place_request(fragment: Fragment, place: _Place, names: _Names) -> _Place:
+    if _encloses_calls(place.reading):
+        # an instrumentation wrote request after request on the agent's span: none of them can be told apart
+        place.reading.role, place.reading.mixed = Role.AGENT, True
+        return _place_agent(fragment, place, names)
     request = Request(place.reading)
     if place.request is not None:
         place.request.absorb(request)
         return place
     _lane(fragment, place).requests.append(request)
     return place._replace(request=request)
+
+
+def _encloses_calls(reading: Reading) -> bool:
+    stack = list(reading.children)
+    while stack:
+        inner = stack.pop()
+        if inner.role is Role.TOOL:
+            return True
+        stack += inner.children
+    return False
 
 
 def _place_call(fragment: Fragment, place: _Place, names: _Names) -> _Place:

@@ -9,6 +9,8 @@ import msgspec
 from agentguard import semconv
 from agentguard.traces.conventions import BUILT_IN
 from agentguard.traces.conventions.genai_events import EVENTS
+from agentguard.traces.messages import parsed
+from agentguard.traces.records import event_name
 from agentguard.traces.shapes import is_object
 
 if TYPE_CHECKING:
@@ -24,11 +26,15 @@ Event = tuple[str, int | None, "Mapping[str, Any]"]
 
 def joined_logs(spans: Iterable[Span], logs: Iterable[LogRecord]) -> dict[str, list[Span]]:
     """Return spans by trace: log records of a span become its events, those that stand alone spans of their own."""
+    spans = list(spans)
+    traced = {span.trace_id for span in spans}
     events: dict[tuple[str | None, str], list[Event]] = {}
     alone: list[Span] = []
     for record in logs:
-        if record.span_id and record.event_name in _CARRIED:
+        if record.span_id and event_name(record) in _CARRIED:
             events.setdefault((record.trace_id, record.span_id), []).append(_event(record))
+            continue
+        if record.trace_id in traced:
             continue
         span = next((made for make in _FROM_LOG if (made := make(record)) is not None), None)
         if span is not None:
@@ -43,8 +49,8 @@ def joined_logs(spans: Iterable[Span], logs: Iterable[LogRecord]) -> dict[str, l
 
 
 def _event(record: LogRecord) -> Event:
-    body = record.body if is_object(record.body) else {}
-    return record.event_name, record.time_ns, {**record.attributes, **body}
+    body = parsed(record.body)
+    return event_name(record), record.time_ns, {**record.attributes, **(body if is_object(body) else {})}
 
 
 def _with(span: Span, extra: list[Event]) -> Span:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agentguard.traces.arguments import literals_in
 from agentguard.traces.convention import Answered, Asked
 from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object
 
@@ -30,13 +31,20 @@ def calls_in(value: Any, attribute: str) -> list[Asked]:
     return list(_calls(parsed(value), attribute, 0))
 
 
-def transcript_in(value: Any, attribute: str) -> list[list[Asked]]:
-    """Return the calls of a whole conversation, a list for each message: user messages come as empty lists."""
+def conversations_in(value: Any) -> list[list[Any]]:
+    """Return the lists of messages in an agent's output: JSON, or the `messages=[...]` of Python reprs."""
     messages = parsed(value)
+    if isinstance(messages, str):
+        return [found for found in literals_in(messages, "messages=") if is_list(found)]
     while is_object(messages):
         messages = next((messages[key] for key in _TRANSCRIPT if key in messages), None)
+    return [messages] if is_list(messages) else []
+
+
+def transcript_in(messages: list[Any], attribute: str) -> list[list[Asked]]:
+    """Return the calls of a conversation, a list for each message: user messages come as empty lists."""
     turns: list[list[Asked]] = []
-    for message in messages if is_list(messages) else ():
+    for message in messages:
         calls = list(_calls(message, attribute, 1))
         if calls or (is_object(message) and message.get("role", message.get("type")) in ("user", "human")):
             turns.append(calls)

@@ -11,6 +11,7 @@ from agentguard.traces.conventions import BUILT_IN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from agentguard.call import Usage
     from agentguard.traces.span import Span
 
 _MARKERS: frozenset[str] = frozenset[str]().union(*(convention.markers for convention in BUILT_IN.values()))
@@ -21,6 +22,7 @@ class Lens(NamedTuple):
 
     names: tuple[str, ...]
     roles: tuple[tuple[str, Mapping[Any, Role]], ...]
+    present: tuple[tuple[str, Role], ...]
     tool_name: tuple[str, ...]
     call_id: tuple[str, ...]
     arguments: tuple[str, ...]
@@ -31,6 +33,7 @@ class Lens(NamedTuple):
     refused: tuple[tuple[str, frozenset[Any]], ...]
     asked: tuple[AskedReader, ...]
     history: tuple[Callable[[Span], Iterable[tuple[str, Answered]]], ...]
+    usage: tuple[Callable[[Span], Usage | None], ...]
     answer: tuple[str, ...]
     finish: tuple[str, ...]
     model: tuple[str, ...]
@@ -39,14 +42,14 @@ class Lens(NamedTuple):
     input_tokens: tuple[str, ...]
     output_tokens: tuple[str, ...]
     cached_tokens: tuple[str, ...]
-    cached_apart: bool
+    input_besides: tuple[str, ...]
     cost: tuple[str, ...]
 
 
 class Reading:
     """A span that matters: its role, the lens to read it with, and its place among the others."""
 
-    __slots__ = ("children", "lens", "parent", "role", "span")
+    __slots__ = ("children", "lens", "mixed", "parent", "role", "span")
 
     def __init__(self, span: Span, role: Role, lens: Lens) -> None:
         self.span = span
@@ -54,6 +57,8 @@ class Reading:
         self.lens = lens
         self.parent: Reading | None = None
         self.children: list[Reading] = []
+        self.mixed = False
+        """Whether several requests were written over one another here, so that no count of it can be trusted."""
 
     def first(self, keys: tuple[str, ...]) -> Any:
         """Return the first recorded of these attributes; None when none is."""
@@ -104,6 +109,9 @@ def _told(attributes: Mapping[str, Any], table: tuple[tuple[str, frozenset[Any]]
 
 def _role(span: Span, lens: Lens) -> Role:
     attributes = span.attributes
+    for key, present in lens.present:
+        if key in attributes:
+            return present
     for key, values in lens.roles:
         value = attributes.get(key)
         if value is not None and isinstance(value, str):
@@ -123,16 +131,17 @@ def _lens(conventions: list[Convention]) -> Lens:
     return Lens(
         names=tuple(each.name for each in conventions),
         roles=tuple(tables("roles")),
+        present=tuple(tables("present")),
+        usage=tuple(each.usage for each in conventions if each.usage is not None),
         failed=tuple(tables("failed")),
         refused=tuple(tables("refused")),
         asked=tuple(each.asked for each in conventions if each.asked is not None),
         history=tuple(each.history for each in conventions if each.history is not None),
-        cached_apart=any(each.cached_apart for each in conventions),
         **{field: merged(field) for field in _MERGED},
     )
 
 
 _MERGED = (
     "tool_name", "call_id", "arguments", "result", "schema", "tools", "answer", "finish", "model", "agent",
-    "conversation", "input_tokens", "output_tokens", "cached_tokens", "cost",
+    "conversation", "input_tokens", "output_tokens", "cached_tokens", "input_besides", "cost",
 )  # fmt: skip

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentguard.traces.convention import Answered, Asked
     from agentguard.traces.reading import Reading
 
-_FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "tool-calls", "function_call", "toolUse"})
+_FOR_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "tool-calls", "function_call", "tooluse"})
 
 
 class Request:
@@ -116,19 +116,21 @@ def _usage(request: Request) -> Usage | None:
     cached = _count(request.first("cached_tokens"))
     if read is None and written is None:
         return None
-    if read is not None and cached is not None and any(part.lens.cached_apart for part in request.parts):
-        read += cached
+    if read is not None:
+        read += sum(
+            _count(part.span.attributes.get(key)) or 0 for part in request.parts for key in part.lens.input_besides
+        )
     return Usage(read, written, cached, _decimal(request.first("cost")))
 
 
 def _root_usage(root: Reading | None) -> Usage | None:
-    if root is None:
+    if root is None or root.mixed:
         return None
     attributes = root.span.attributes
     read = _count(root.first((*root.lens.input_tokens, "gen_ai.aggregated_usage.input_tokens")))
     written = _count(root.first((*root.lens.output_tokens, "gen_ai.aggregated_usage.output_tokens")))
     if read is None and written is None:
-        return None
+        return next((told for usage in root.lens.usage if (told := usage(root.span)) is not None), None)
     cached = _count(root.first((*root.lens.cached_tokens, "gen_ai.aggregated_usage.cache_read.input_tokens")))
     return Usage(read, written, cached, _decimal(attributes.get("operation.cost")))
 
@@ -173,6 +175,6 @@ def _asked(part: Reading) -> list[Asked] | None:
 
 def _reasons(part: Reading) -> list[str]:
     value = parsed(part.first(part.lens.finish))
-    if isinstance(value, str):
-        return [value]
-    return [each for each in value if isinstance(each, str)] if is_list(value) else []
+    reasons = value if is_list(value) else [value]
+    # an enumeration's repr: FinishReason.TOOL_CALLS
+    return [each.rpartition(".")[2].lower() for each in reasons if isinstance(each, str)]

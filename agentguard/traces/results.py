@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from agentguard.traces.arguments import python_literal
 from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object
 
+_GOOGLE = frozenset({"id", "name", "response"})
 _MESSAGE_KEYS = ("data", "kwargs")
 
 
@@ -20,6 +21,8 @@ class Outcome(NamedTuple):
     source: str = ""
     error: str | None = None
     """The failure in the span's words. None when nothing says that it failed."""
+    call_id: str | None = None
+    """The call that the result itself says it answers."""
 
 
 def decode_result(value: Any) -> Outcome:
@@ -43,15 +46,32 @@ def _unwrapped(value: Any) -> Outcome:
     if not is_object(value):
         return Outcome(value)
     found = value
+    if found.keys() == _GOOGLE:
+        return Outcome(found["response"], call_id=_text(found["id"]))
+    if "tool_output" in found and "tool_id" in found:
+        return _unwrapped(found["tool_output"])._replace(call_id=_text(found["tool_id"]))
     if "raw_output" in found and "is_error" in found:
-        return Outcome(found["raw_output"], found["is_error"] is True)
+        return _llama_index(found)
     if is_list(found.get("content")) and ("isError" in found or "structuredContent" in found):
         return _mcp(found)
     message = _tool_message(found)
     if message is not None:
         inner = _plain(message.get("content"))
-        return Outcome(inner, message.get("status") == "error")
+        return Outcome(inner, message.get("status") == "error", call_id=_text(message["tool_call_id"]))
     return Outcome(found)
+
+
+def _llama_index(found: dict[str, Any]) -> Outcome:
+    content = found["raw_output"]
+    if content is None and is_list(found.get("blocks")):
+        content = _blocks(
+            [{key: each for key, each in block.items() if key != "block_type"} for block in found["blocks"]]
+        ).content
+    return Outcome(content, found["is_error"] is True)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _mcp(found: dict[str, Any]) -> Outcome:

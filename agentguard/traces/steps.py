@@ -11,7 +11,7 @@ from agentguard.decision import Action, Decision, Verdict
 from agentguard.traces.arguments import Arguments, decode
 from agentguard.traces.calls import failure, same_name
 from agentguard.traces.convention import Role
-from agentguard.traces.results import decode_result
+from agentguard.traces.results import Outcome, decode_result
 from agentguard.trajectory import Step
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _ran(entry: Entry, ran: Ran, turn: Turn, attempt: int, number: int, lane: st
         call=ToolCall(name, arguments.named, call_id, arguments.raw if arguments.named is None else None),
         result=result,
         decision=_decision(ran) if ran.guard is not None else None,
-        executed=_executed(ran, outcome.error, frame),
+        executed=_executed(ran, outcome, frame),
         started_at=ran.start,
         ended_at=ran.end,
         turn=_integer(guard.get(semconv.CALL_TURN), number),
@@ -154,14 +154,18 @@ def _by_schema(arguments: Arguments, name: str, frame: Frame) -> Arguments:
     return decode(arguments.raw, schema) if schema is not None else arguments
 
 
-def _executed(ran: Ran, error: str | None, frame: Frame) -> bool | None:
+def _executed(ran: Ran, outcome: Outcome, frame: Frame) -> bool | None:
+    error = outcome.error
     told = ran.guard.get(semconv.CALL_EXECUTED) if ran.guard is not None else None
     if isinstance(told, bool):
         return told
     if ran.refused:
         return False
+    if error is None and outcome.is_error:
+        error = outcome.content if isinstance(outcome.content, str) else ""
     if error is None:
-        return True
+        said = outcome.content if isinstance(outcome.content, str) else ""
+        return None if said[:5].lower() == "error" and _DOUBTFUL.search(said) else True
     if not frame.is_declared(ran.name):
         return False
     kind = ran.error_kind()

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 Tools = Mapping[str, Mapping[str, Any]]
 """JSON Schema of the arguments by tool. An empty one: the tool was named, its schema not recorded."""
 
-_NAMES = ("gen_ai.agent.tools", "smolagents.tools_names")
 _OPENINFERENCE = "llm.tools."
 
 
@@ -32,9 +31,6 @@ def declared_tools(readings: Iterable[Reading]) -> Tools:
 def _declared(reading: Reading) -> Iterator[tuple[str, Mapping[str, Any]]]:
     attributes = reading.span.attributes
     for key in reading.lens.tools:
-        if key in attributes:
-            yield from _tools(attributes[key])
-    for key in _NAMES:
         if key in attributes:
             yield from _tools(attributes[key])
     at = 0

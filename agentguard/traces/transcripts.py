@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agentguard.traces.calls import same_name
 from agentguard.traces.convention import Role
 from agentguard.traces.joining import Entry, Turn, overlapping
-from agentguard.traces.messages import results_in, transcript_in
+from agentguard.traces.messages import conversations_in, results_in, transcript_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +26,30 @@ def from_transcript(readings: list[Reading], ran: list[Ran]) -> list[Turn] | Non
     A conversation may repeat earlier runs: only what follows the user's message before the first call is taken.
     """
     for source, value in _conversations(readings):
-        turns = transcript_in(value, source)
-        if any(turns):
-            return _joined(turns, ran)
+        told = [transcript_in(messages, source) for messages in conversations_in(value)]
+        if any(any(turns) for turns in told):
+            return _joined(told, ran)
     return None
+
+
+def left_open(readings: list[Reading], turns: list[Turn]) -> list[Asked]:
+    """Return the calls that a run's output ends with and that none of the turns has: asked for, and never run."""
+    had = {entry.ran[0].call_id for turn in turns for entry in turn.entries if entry.ran}
+    for source, value in _conversations(readings[:1]):
+        for messages in conversations_in(value)[-1:]:
+            told = transcript_in(messages[-1:], source)
+            return [asked for asked in (told[-1] if told else []) if asked.id is not None and asked.id not in had]
+    return []
 
 
 def answers_in(readings: list[Reading]) -> dict[str, Answered]:
     """Return the tool results by call id that recorded conversations tell."""
-    return {call_id: answer for _, value in _conversations(readings) for call_id, answer in results_in(value)}
+    return {
+        call_id: answer
+        for _, value in _conversations(readings)
+        for messages in conversations_in(value)
+        for call_id, answer in results_in(messages)
+    }
 
 
 def _conversations(readings: list[Reading]) -> Iterator[tuple[str, Any]]:
@@ -47,9 +62,9 @@ def _conversations(readings: list[Reading]) -> Iterator[tuple[str, Any]]:
                 yield f"span {reading.span.span_id} {key}", value
 
 
-def _joined(told: list[list[Asked]], ran: list[Ran]) -> list[Turn]:
+def _joined(told: list[list[list[Asked]]], ran: list[Ran]) -> list[Turn]:
     calls = sorted(ran, key=lambda each: (each.start or 0, each.end or 0))
-    turns = [_turn(asked) for asked in _this_run(told, calls)]
+    turns = [_turn(asked) for conversation in told for asked in _this_run(conversation, calls)]
     left = [call for call in calls if not _placed(turns, call)]
     start = calls[0].start or 0 if calls else 0
     for turn in turns:

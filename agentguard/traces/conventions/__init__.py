@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 
 from agentguard.traces.conventions import (
     agentguard,
+    claude_code,
+    codex,
+    crewai,
+    gemini_cli,
     google_adk,
     langfuse,
     langsmith,
@@ -28,9 +32,13 @@ BUILT_IN: dict[str, Convention] = {
     "otel_mcp": otel_mcp.CONVENTION,
     "google_adk": google_adk.CONVENTION,
     "openllmetry": openllmetry.CONVENTION,
+    "crewai": crewai.CONVENTION,
     "langsmith": langsmith.CONVENTION,
     "vercel_ai": vercel_ai.CONVENTION,
     "langfuse": langfuse.CONVENTION,
     "mlflow": mlflow.CONVENTION,
     "openinference": openinference.CONVENTION,
+    "claude_code": claude_code.CONVENTION,
+    "codex": codex.CONVENTION,
+    "gemini_cli": gemini_cli.CONVENTION,
 }

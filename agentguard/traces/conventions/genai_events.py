@@ -53,11 +53,14 @@ def arguments(span: Span) -> Any:
 
 
 def result(span: Span) -> Any:
-    """Return the result of a tool span: the message of its choice."""
+    """Return the result of a tool span: the message of its choice, or the content of Claude Code's output event."""
     for name, _, attributes in span.events:
-        if name == CHOICE:
-            return attributes.get("message")
+        if name in _RESULTS:
+            return attributes.get(_RESULTS[name])
     return None
+
+
+_RESULTS = {CHOICE: "message", "tool.output": "content"}
 
 
 def _input_part(attributes: Any) -> Any:

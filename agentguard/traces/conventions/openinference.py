@@ -72,6 +72,7 @@ CONVENTION = Convention(
     arguments=("tool_call.function.arguments", "input.value"),
     result=("output.value",),
     schema=("tool.json_schema", "tool.parameters"),
+    tools=("smolagents.tools_names",),
     asked=asked,
     history=history,
     answer=("output.value",),

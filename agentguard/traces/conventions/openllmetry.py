@@ -51,6 +51,7 @@ CONVENTION = Convention(
         {
             "traceloop.span.kind",
             "traceloop.entity.name",
+            "tool.arguments",
             "llm.request.type",
             "gen_ai.completion.0.role",
             "gen_ai.completion.0.finish_reason",
@@ -68,8 +69,10 @@ CONVENTION = Convention(
         "llm.request.type": dict.fromkeys(("chat", "completion"), Role.MODEL),
         "gen_ai.completion.0.role": {"assistant": Role.MODEL},
     },
-    tool_name=("traceloop.entity.name",),
-    arguments=("traceloop.entity.input",),
+    # the LlamaIndex instrumentation marks a tool by nothing else
+    present={"tool.arguments": Role.TOOL},
+    tool_name=("tool.name", "traceloop.entity.name"),
+    arguments=("tool.arguments", "traceloop.entity.input"),
     result=("traceloop.entity.output",),
     failed={"gen_ai.task.status": frozenset({"error", "failed", "failure"})},
     asked=asked,
