@@ -13,6 +13,7 @@ from agentguard.traces.joining import Entry, Turn, joined
 from agentguard.traces.logs import joined_logs
 from agentguard.traces.outcomes import outcome_of
 from agentguard.traces.requests import Request, model_name, summed
+from agentguard.traces.shapes import text, whole
 from agentguard.traces.steps import Frame, steps_of
 from agentguard.traces.tools import Tools, declared_tools
 from agentguard.traces.transcripts import answers_in, from_transcript, left_open
@@ -125,7 +126,7 @@ _CLIENT = 3
 def _is_whole(fragment: Fragment) -> bool:
     if fragment.root is None:
         return False
-    counted = fragment.root.span.attributes.get(semconv.RUN_STEPS)
+    counted = whole(fragment.root.span.attributes.get(semconv.RUN_STEPS))
     seen = sum(1 for lane in fragment.lanes.values() for call in lane.calls if call.guard is not None)
     return counted is not None and seen >= counted
 
@@ -191,7 +192,7 @@ def _trajectory(group: list[Fragment], naming: Naming, *, alone: bool) -> Trajec
         outcome=passed.outcome,
         usage=summed(requests, fragment.root),
         complete=_complete(fragment, steps),
-        task=_first(fragment, semconv.RUN_TASK),
+        task=text(_first(fragment, semconv.RUN_TASK)),
         started_at=started,
         ended_at=ended,
         source=naming.source,
@@ -261,7 +262,7 @@ def _key(fragment: Fragment, naming: Naming, notes: list[str]) -> RunKey:
     return RunKey(
         model=naming.model or _models(fragment) or UNKNOWN,
         harness=harness or UNKNOWN,
-        digest=_first(fragment, semconv.HARNESS_DIGEST),
+        digest=text(_first(fragment, semconv.HARNESS_DIGEST)),
     )
 
 
@@ -327,7 +328,7 @@ def _run_id(fragment: Fragment, group: list[Fragment], *, alone: bool) -> str:
 
 def _complete(fragment: Fragment, steps: list[Step]) -> bool | None:
     seqs = {step.seq for step in steps if step.seq is not None}
-    counted = fragment.root.span.attributes.get(semconv.RUN_STEPS) if fragment.root is not None else None
+    counted = whole(fragment.root.span.attributes.get(semconv.RUN_STEPS)) if fragment.root is not None else None
     if not seqs:
         return None if counted is None else counted == 0
     if max(seqs) + 1 != len(seqs):

@@ -106,7 +106,7 @@ def _is_result(text: str, last_result: object) -> bool:
 def _told(fragment: Fragment) -> Ending | None:
     for reading in fragment.members:
         value = reading.span.attributes.get(semconv.RUN_ENDING)
-        if value in _ENDINGS:
+        if isinstance(value, str) and value in _ENDINGS:
             return Ending(value)
     return None
 

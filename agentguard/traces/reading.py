@@ -102,7 +102,7 @@ def refused_by_attribute(reading: Reading) -> bool:
 def _told(attributes: Mapping[str, Any], table: tuple[tuple[str, frozenset[Any]], ...]) -> bool:
     for key, values in table:
         value = attributes.get(key)
-        if value is not None and (not values or value in values):
+        if value is not None and (not values or (isinstance(value, (str, bool)) and value in values)):
             return True
     return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from agentguard.traces.arguments import python_literal
-from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object
+from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object, text
 
 _GOOGLE = frozenset({"id", "name", "response"})
 _MESSAGE_KEYS = ("data", "kwargs")
@@ -47,9 +47,9 @@ def _unwrapped(value: Any) -> Outcome:
         return Outcome(value)
     found = value
     if found.keys() == _GOOGLE:
-        return Outcome(found["response"], call_id=_text(found["id"]))
+        return Outcome(found["response"], call_id=text(found["id"]))
     if "tool_output" in found and "tool_id" in found:
-        return _unwrapped(found["tool_output"])._replace(call_id=_text(found["tool_id"]))
+        return _unwrapped(found["tool_output"])._replace(call_id=text(found["tool_id"]))
     if "raw_output" in found and "is_error" in found:
         return _llama_index(found)
     if is_list(found.get("content")) and ("isError" in found or "structuredContent" in found):
@@ -57,7 +57,7 @@ def _unwrapped(value: Any) -> Outcome:
     message = _tool_message(found)
     if message is not None:
         inner = _plain(message.get("content"))
-        return Outcome(inner, message.get("status") == "error", call_id=_text(message["tool_call_id"]))
+        return Outcome(inner, message.get("status") == "error", call_id=text(message["tool_call_id"]))
     return Outcome(found)
 
 
@@ -68,10 +68,6 @@ def _llama_index(found: dict[str, Any]) -> Outcome:
             [{key: each for key, each in block.items() if key != "block_type"} for block in found["blocks"]]
         ).content
     return Outcome(content, found["is_error"] is True)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _mcp(found: dict[str, Any]) -> Outcome:

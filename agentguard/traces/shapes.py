@@ -22,6 +22,16 @@ def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
+def whole(value: Any) -> int | None:
+    """Return a count; None for anything that is none, true and false included."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def text(value: Any) -> str | None:
+    """Return a text; None for anything else and for an empty one."""
+    return value if isinstance(value, str) and value else None
+
+
 def from_json(text: str) -> Any:
     """Return what a JSON text says; `NOT_JSON` when it is none, nested too deep, or no Unicode."""
     try:

@@ -12,6 +12,7 @@ from agentguard.traces.arguments import Arguments, decode
 from agentguard.traces.calls import failure, same_name
 from agentguard.traces.convention import Role
 from agentguard.traces.results import Outcome, decode_result
+from agentguard.traces.shapes import text, whole
 from agentguard.trajectory import Step
 
 if TYPE_CHECKING:
@@ -94,12 +95,12 @@ def _ran(entry: Entry, ran: Ran, turn: Turn, attempt: int, number: int, lane: st
         executed=_executed(ran, outcome, frame),
         started_at=ran.start,
         ended_at=ran.end,
-        turn=_integer(guard.get(semconv.CALL_TURN), number),
-        lane=guard.get(semconv.CALL_LANE) or lane,
-        seq=_integer(guard.get(semconv.CALL_SEQ), None),
+        turn=number if (told := whole(guard.get(semconv.CALL_TURN))) is None else told,
+        lane=text(guard.get(semconv.CALL_LANE)) or lane,
+        seq=whole(guard.get(semconv.CALL_SEQ)),
         attempt=attempt,
-        call_key=guard.get(semconv.CALL_FINGERPRINT),
-        result_key=guard.get(semconv.RESULT_FINGERPRINT),
+        call_key=text(guard.get(semconv.CALL_FINGERPRINT)),
+        result_key=text(guard.get(semconv.RESULT_FINGERPRINT)),
         user_turn=guard.get(semconv.CALL_USER_TURN) is True,
         origin=_origin(entry, ran, turn, from_model, outcome.source) if frame.why else None,
         missing=_missing(arguments, result, from_model=from_model),
@@ -231,7 +232,3 @@ def _verdict(attributes: Mapping[str, Any]) -> Verdict:
         action=_ACTIONS.get(str(attributes.get(semconv.VERDICT_ACTION)), Action.WARN),
         reason=str(attributes.get(semconv.VERDICT_REASON) or ""),
     )
-
-
-def _integer(value: Any, default: int | None) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default

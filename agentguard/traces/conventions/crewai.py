@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentguard.call import Usage
 from agentguard.traces.arguments import python_literal
 from agentguard.traces.convention import Convention
-from agentguard.traces.shapes import is_object
+from agentguard.traces.shapes import is_object, whole
 
 if TYPE_CHECKING:
     from agentguard.traces.span import Span
@@ -20,14 +20,10 @@ def usage(span: Span) -> Usage | None:
     if not is_object(told):
         return None
     return Usage(
-        _count(told.get("prompt_tokens")),
-        _count(told.get("completion_tokens")),
-        _count(told.get("cached_prompt_tokens")),
+        whole(told.get("prompt_tokens")),
+        whole(told.get("completion_tokens")),
+        whole(told.get("cached_prompt_tokens")),
     )
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 CONVENTION = Convention(
