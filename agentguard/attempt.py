@@ -65,7 +65,8 @@ class Attempt(msgspec.Struct):
     decision: Decision = ALLOWED
     holds: bool = False
     """Whether the call holds a charge on the ledger while it runs."""
-    result: ToolResult | None = None
+    result: ToolResult | str | None = None
+    """What came back; a plain text stands for a successful result with that content."""
     started_at: int | None = None
     """Nanoseconds since the epoch. None where nothing needs the time."""
     ended_at: int | None = None

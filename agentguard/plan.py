@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from agentguard.attempt import Attempt, Past
@@ -19,7 +19,7 @@ from agentguard.trajectory import MAIN_LANE
 class Plan:
     """A tool with the checks that can speak of it."""
 
-    __slots__ = ("_always", "_restless", "budget", "charge", "checks", "prefix", "tool", "watched", "whole")
+    __slots__ = ("_always", "_restless", "budget", "charge", "checks", "passes", "prefix", "tool", "watched", "whole")
 
     def __init__(self, tool: Tool, checks: Iterable[Check], known: Collection[str]) -> None:
         self.tool = tool
@@ -27,7 +27,10 @@ class Plan:
         self.checks = tuple(check for check in checks if getattr(check, "applies", _always)(tool, known))
         self.budget = next((check for check in self.checks if check.name == "budget"), None)
         """None when the budget is not checked: it is charged all the same."""
-        self._always = tuple(check.before for check in self.checks if not _quiet_when_calm(check))
+        loud = [check for check in self.checks if not _quiet_when_calm(check)]
+        self._always = tuple(check.before for check in loud)
+        self.passes = _quick_test(loud, tool)
+        """True for arguments of a calm call that no check has anything to say about; False where only asking tells."""
         self._restless = tuple(check.before for check in self.checks if _quiet_when_calm(check))
         self.prefix = tool.name.encode("utf-8", "surrogatepass") + b"\0"
         """What the fingerprint of each of its calls begins with."""
@@ -73,6 +76,20 @@ def add_verdicts(found: list[Verdict], said: Verdict | Iterable[Verdict] | None)
         found.append(said)
     elif said is not None:
         found.extend(said)
+
+
+def _quick_test(checks: Sequence[Check], tool: Tool) -> Callable[[Any], bool]:
+    tests = [check.passes(tool) if hasattr(check, "passes") else _never for check in checks]
+    tests = [test for test in tests if test is not None]
+    return _ever if not tests else tests[0] if len(tests) == 1 else lambda arguments: all(t(arguments) for t in tests)
+
+
+def _never(arguments: Any) -> bool:
+    return False
+
+
+def _ever(arguments: Any) -> bool:
+    return True
 
 
 def _always(tool: Tool, known: Collection[str]) -> bool:

@@ -7,7 +7,7 @@ import contextvars
 import inspect
 import time
 import uuid
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -85,7 +85,7 @@ class Run:
         self.ledger = Ledger(guard.policy.budget, parent=parent.ledger if parent else None, clock=guard.clock)
         self._lock = self.ledger.lock
         self._enforces = guard.policy.mode is Mode.ENFORCE
-        self._lanes: OrderedDict[str, _LaneState] = OrderedDict()
+        self._lanes: dict[str, _LaneState] = {}
         self._history: deque[Attempt] = deque(maxlen=guard.history)
         self._open: dict[int, Attempt] = {}
         self._past = RunPast(guard.clock, known=guard.known, needed=guard.ordered)
@@ -178,11 +178,13 @@ class Run:
 
         When the call is allowed, follow with `record`; until then it counts as in flight.
         """
-        attempt = self._judged(call)
-        if attempt.feedback is None:
-            self._open[id(call)] = attempt
-            if attempt.span is not None:
-                attempt.span.detach()
+        attempt = self._weighed(call)
+        if attempt.decision is not ALLOWED or not self._admits_quietly:
+            self._settle(attempt)
+            if attempt.feedback is not None:
+                return attempt.decision
+            attempt.leave_context()
+        self._open[id(call)] = attempt
         return attempt.decision
 
     def record(self, call: ToolCall, result: Any) -> None:
@@ -194,8 +196,10 @@ class Run:
         attempt = self._open.pop(id(call), None)
         if attempt is None:
             raise ValueError(f"no call of {call.name!r} is waiting for a result; judge it first, with the same object")
-        if result is None:
-            self._leave(attempt, None, UNKNOWN, error=None)
+        if type(result) is str and self._reads_plainly and not attempt.watched and len(result) <= _SHOWN_CHARS:
+            self._leave(attempt, result, result)
+        elif result is None:
+            self._leave(attempt, None, UNKNOWN)
         else:
             self._record(attempt, result)
 
@@ -273,9 +277,11 @@ class Run:
 
     def begin(self, call: ToolCall) -> Attempt:
         """Judge a call; raise RunHalted when the run ends here. A call that may run has its span made current."""
-        attempt = self._judged(call)
-        if attempt.decision.action is Action.HALT:
-            raise RunHalted(attempt.decision, self.trajectory)
+        attempt = self._weighed(call)
+        if attempt.decision is not ALLOWED or not self._admits_quietly:
+            self._settle(attempt)
+            if attempt.feedback is not None and attempt.decision.action is Action.HALT:
+                raise RunHalted(attempt.decision, self.trajectory)
         return attempt
 
     async def begin_async(self, call: ToolCall) -> Attempt:
@@ -346,11 +352,8 @@ class Run:
 
     # --- judging -----------------------------------------------------------------------------------------------------
 
-    def _judged(self, call: ToolCall) -> Attempt:
-        attempt = self._weighed(call)
-        if attempt.decision is ALLOWED and self._admits_quietly:
-            attempt.executed = True
-            return attempt
+    def _settle(self, attempt: Attempt) -> None:
+        """Let a call run or refuse it, after asking for approval where that is set."""
         if attempt.decision.action is Action.BLOCK and self.guard.ask is not None:
             answer = self._asked(attempt)
             if inspect.isawaitable(answer):
@@ -359,7 +362,6 @@ class Run:
                 answer = None
             self._approve(attempt, answer)
         self._settle_decision(attempt)
-        return attempt
 
     def _weighed(self, call: ToolCall) -> Attempt:
         """Return the call with its decision; a fault of the guard's own is answered as the policy says.
@@ -377,15 +379,20 @@ class Run:
                     halt = self._halted_here_or_above()
                     if halt is not None:
                         return self._weighed_after_halt(call, plan, key, halt)
-                attempt = Attempt(
-                    call, plan.tool, state.lane.enter(key, call.name), lane, self._seq, state.ledger, self._past
-                )
+                place = state.lane.enter(key, call.name)
+                attempt = Attempt(call, plan.tool, place, lane, self._seq, state.ledger, self._past)
                 self._seq += 1
                 self._history.append(attempt)
                 if state.eventful:
                     self._note_events(attempt, state)
                 if plan.watched:
                     attempt.watched = True
+                if whole and place.calm and plan.passes(call.arguments):
+                    if self._takes_freely and state.ledger.take(plan.charge) is None:
+                        attempt.holds = attempt.executed = True
+                    else:
+                        self._take(attempt, plan)
+                    return attempt
                 try:
                     found = plan.verdicts(attempt)
                 except Exception:
@@ -394,10 +401,7 @@ class Run:
                     attempt.decision = self._decided(self.guard.ordered_verdicts(found))
                     if attempt.decision.action >= Action.BLOCK:
                         return attempt
-                if self._takes_freely and state.ledger.take(plan.charge) is None:
-                    attempt.holds = True
-                else:
-                    self._take(attempt, plan)
+                self._take(attempt, plan)
                 return attempt
         except Exception as fault:
             self.guard.fault("guard", fault)
@@ -518,16 +522,15 @@ class Run:
             if per_lane is not None:
                 ledger = Ledger(per_lane, parent=self.ledger, clock=self.guard.clock)
             state = self._lanes[name] = _LaneState(ledger)
-        self._lanes.move_to_end(name)
-        if len(self._lanes) > _MOST_LANES:
-            self._lanes.popitem(last=False)
+            if len(self._lanes) > _MOST_LANES:
+                del self._lanes[next(old for old in self._lanes if old != MAIN_LANE)]
         return state
 
     # --- recording ---------------------------------------------------------------------------------------------------
 
     def _record(self, attempt: Attempt, value: Any) -> None:
-        if type(value) is str and not attempt.watched and len(value) <= _SHOWN_CHARS and self._reads_plainly:
-            self._leave(attempt, ToolResult(value), value)
+        if type(value) is str and self._reads_plainly and not attempt.watched and len(value) <= _SHOWN_CHARS:
+            self._leave(attempt, value, value)
             return
         try:
             result, token = self._observed(attempt, value)
@@ -555,7 +558,7 @@ class Run:
     def _leave(
         self,
         attempt: Attempt,
-        result: ToolResult | None,
+        result: ToolResult | str | None,
         token: Token,
         error: Token | None = None,
         *,
@@ -575,7 +578,7 @@ class Run:
             elif self._ordered and attempt.call.name in self._ordered:
                 self._past.add_success(attempt.call.name, attempt.call.arguments or {})
         if attempt.span is not None:
-            attempt.span.end(result, fingerprint=_for_spans(token), error=raised)
+            attempt.span.end(_as_result(result), fingerprint=_for_spans(token), error=raised)
 
     def _settle_trouble(self, attempt: Attempt, *, raised: BaseException | None, cut: bool) -> None:
         """Settle what a call held that did not just succeed."""
@@ -630,10 +633,14 @@ def _where(attempt: Attempt) -> dict[str, Any]:
     }
 
 
+def _as_result(result: ToolResult | str | None) -> ToolResult | None:
+    return ToolResult(result) if isinstance(result, str) else result
+
+
 def _step(attempt: Attempt) -> Step:
     return Step(
         call=attempt.call,
-        result=attempt.result,
+        result=_as_result(attempt.result),
         decision=attempt.decision,
         executed=attempt.executed,
         started_at=attempt.started_at,

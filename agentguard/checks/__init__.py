@@ -1,9 +1,10 @@
 """What is looked at before a call runs; one file per check, one line each in `BUILT_IN`.
 
 A check is a frozen record of its settings with a `name` and one method `before(attempt)`. It gives no verdict (None)
-when it has nothing to say; it never changes anything and keeps no state. Two class attributes may spare it calls:
-`quiet_when_calm = True` says that it has nothing to say where `attempt.place.calm`, and a function
-`applies(tool, known)` that it can ever speak of that tool, `known` being the names of the declared ones.
+when it has nothing to say; it never changes anything and keeps no state. Three things may spare it calls:
+`quiet_when_calm = True` says that it has nothing to say where `attempt.place.calm`; `applies(tool, known)`, whether it
+can ever speak of that tool, `known` being the names of the declared ones; `passes(tool)` gives a quick test of
+arguments (or None) that is true where it has nothing to say about a call with these.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import msgspec
 
 from agentguard.attempt import Attempt
 from agentguard.decision import Action, Verdict
+from agentguard.tools import Tool
 
 _SHOWN = 20
 
@@ -16,6 +18,10 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Speaks of malformed arguments always, of invalid ones where the tool has a schema."""
 
     name: ClassVar[str] = "arguments"
+
+    def passes(self, tool: Tool) -> Callable[[Any], bool] | None:
+        """Return a quick test of arguments that are a mapping: where it is true there is nothing to say."""
+        return None if tool.validator is None else tool.validator.is_valid
 
     def before(self, attempt: Attempt) -> Verdict | None:
         """Block a call whose arguments the tool cannot take."""
