@@ -86,7 +86,7 @@ class Convention:
     answer: tuple[str, ...] = ()
     """What a run, agent or model gave back in the end; may be a conversation."""
     usage: Callable[[Span], Usage | None] | None = None
-    """What a run says of its own tokens, where it says so in no other way."""
+    """Tokens that stand in no attribute of their own."""
     finish: tuple[str, ...] = ()
     """Why a model stopped."""
     model: tuple[str, ...] = ()

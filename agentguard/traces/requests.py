@@ -115,7 +115,7 @@ def _usage(request: Request) -> Usage | None:
     written = _count(request.first("output_tokens"))
     cached = _count(request.first("cached_tokens"))
     if read is None and written is None:
-        return None
+        return next((told for part in request.parts if (told := _told_usage(part)) is not None), None)
     if read is not None:
         read += sum(
             _count(part.span.attributes.get(key)) or 0 for part in request.parts for key in part.lens.input_besides
@@ -130,9 +130,13 @@ def _root_usage(root: Reading | None) -> Usage | None:
     read = _count(root.first((*root.lens.input_tokens, "gen_ai.aggregated_usage.input_tokens")))
     written = _count(root.first((*root.lens.output_tokens, "gen_ai.aggregated_usage.output_tokens")))
     if read is None and written is None:
-        return next((told for usage in root.lens.usage if (told := usage(root.span)) is not None), None)
+        return _told_usage(root)
     cached = _count(root.first((*root.lens.cached_tokens, "gen_ai.aggregated_usage.cache_read.input_tokens")))
     return Usage(read, written, cached, _decimal(attributes.get("operation.cost")))
+
+
+def _told_usage(part: Reading) -> Usage | None:
+    return next((told for usage in part.lens.usage if (told := usage(part.span)) is not None), None)
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

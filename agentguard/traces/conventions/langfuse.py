@@ -35,6 +35,8 @@ CONVENTION = Convention(
             "chain": Role.CHAIN,
         }
     },
+    tool_name=("gen_ai.tool.name",),
+    call_id=("gen_ai.tool.call.id",),
     arguments=("langfuse.observation.input",),
     result=("langfuse.observation.output",),
     failed={"langfuse.observation.level": frozenset({"ERROR"})},

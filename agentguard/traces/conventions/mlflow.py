@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agentguard.call import Usage
 from agentguard.traces.convention import Answered, Asked, Convention, Role
-from agentguard.traces.messages import calls_in, results_in
+from agentguard.traces.messages import calls_in, parsed, results_in
+from agentguard.traces.shapes import is_object, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +24,14 @@ def asked(span: Span) -> list[Asked] | None:
 def history(span: Span) -> Iterator[tuple[str, Answered]]:
     """Yield the tool results in `mlflow.spanInputs` of a model span."""
     yield from results_in(span.attributes.get("mlflow.spanInputs"))
+
+
+def usage(span: Span) -> Usage | None:
+    """Return the tokens of `mlflow.chat.tokenUsage`, or of the trace where its root carries them."""
+    told = parsed(span.attributes.get("mlflow.chat.tokenUsage") or span.attributes.get("mlflow.trace.tokenUsage"))
+    if not is_object(told):
+        return None
+    return Usage(*(whole(told.get(key)) for key in ("input_tokens", "output_tokens", "cache_read_input_tokens")))
 
 
 _KINDS = {
@@ -42,6 +52,7 @@ CONVENTION = Convention(
     arguments=("mlflow.spanInputs",),
     result=("mlflow.spanOutputs",),
     asked=asked,
+    usage=usage,
     history=history,
     answer=("mlflow.spanOutputs",),
     model=("mlflow.llm.model",),
