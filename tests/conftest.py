@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("fuzz", deadline=None, max_examples=5_000)
+settings.register_profile("fuzz-short", deadline=None, max_examples=500)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
