@@ -47,7 +47,7 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if streak is not None:
             yield streak
         if place.identical >= self.ceiling:
-            reason = f"the identical {_unit(place)} stands {place.identical} times just before"
+            reason = f"the identical {_unit(place)} stands just before, {_times(place.identical)}"
             yield self._verdict("repeat.ceiling", Action.BLOCK, reason, place)
 
     def _streak(self, place: Place, *, writes: bool) -> Verdict | None:
@@ -59,7 +59,9 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         else:
             return None
         code = "repeat.write" if writes else "repeat.turn" if place.in_turn else "repeat.identical"
-        reason = f"the identical {_unit(place)} stands {place.identical} times just before, {place.equal} equal results"
+        reason = f"the identical {_unit(place)} stands just before, {_times(place.identical)}"
+        if place.identical > 1:
+            reason += f", the last {place.equal} with equal results"
         return self._verdict(code, action, reason, place)
 
     def _poll(self, attempt: Attempt, poll: Poll) -> Iterator[Verdict]:
@@ -74,6 +76,10 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def _verdict(self, code: str, action: Action, reason: str, place: Place) -> Verdict:
         return Verdict(self.name, code, action, reason, {"identical": place.identical, "equal": place.equal})
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _unit(place: Place) -> str:
