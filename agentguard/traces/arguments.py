@@ -30,6 +30,12 @@ class Arguments(NamedTuple):
 NOTHING = Arguments()
 
 
+def plain(value: Any) -> Mapping[str, Any] | None:
+    """Return arguments that stand as a plain JSON object and need no undoing; None for all others."""
+    found = from_json(value) if type(value) is str and value[:1] == "{" else value
+    return found if is_object(found) and "kwargs" not in found and "input_str" not in found else None
+
+
 def decode(value: Any, schema: Mapping[str, Any] | None = None) -> Arguments:
     """Undo JSON, JSON in JSON, Python repr, keyword wrappers and LangChain's `input_str`.
 

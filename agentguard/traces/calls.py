@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from agentguard import semconv
-from agentguard.traces.arguments import NOTHING, Arguments, decode, looks_like_schema
+from agentguard.traces.arguments import NOTHING, Arguments, decode, looks_like_schema, plain
 from agentguard.traces.conventions import genai_events
 from agentguard.traces.messages import parsed
 from agentguard.traces.reading import Reading, failed_by_attribute, refused_by_attribute
-from agentguard.traces.results import Outcome, decode_result
+from agentguard.traces.results import NOWHERE, Outcome, Source, decode_result
 from agentguard.traces.shapes import is_object
 from agentguard.traces.span import Status
 
@@ -51,7 +51,7 @@ class Ran:
         self._outcome: Outcome | None = None
         self.guard: Mapping[str, Any] | None = span.attributes if semconv.CALL_SEQ in span.attributes else None
         self.other_name: str | None = None
-        self._arguments: tuple[Arguments, str] | None = None
+        self._arguments: tuple[Arguments, Source] | None = None
 
     @property
     def span_id(self) -> str:
@@ -63,7 +63,7 @@ class Ran:
         """Arguments, undone; the best that any of the spans carries."""
         return self.told_arguments()[0]
 
-    def told_arguments(self) -> tuple[Arguments, str]:
+    def told_arguments(self) -> tuple[Arguments, Source]:
         """Return the arguments and where they stood."""
         if self._arguments is None:
             self._arguments = _best_arguments(self.parts)
@@ -154,30 +154,45 @@ def _stripped(name: str) -> str:
     return name
 
 
-def _best_arguments(parts: list[Reading]) -> tuple[Arguments, str]:
-    best, source = NOTHING, ""
+def _best_arguments(parts: list[Reading]) -> tuple[Arguments, Source]:
+    best, source = NOTHING, NOWHERE
     for part in parts:
-        for key, value in _argument_values(part):
-            found = decode(value, schema_of(part))
-            if found.named is not None:
-                return found, f"span {part.span.span_id} {key}"
-            if found.raw is not None and best.raw is None:
-                best, source = found, f"span {part.span.span_id} {key}"
+        key, value = _argument_value(part)
+        named = plain(value)
+        if named is not None:
+            return Arguments(named), (part.span.span_id, key)
+        found = decode(value, schema_of(part)) if value is not None else NOTHING
+        if found.named is not None:
+            return found, (part.span.span_id, key)
+        if found.raw is not None and best.raw is None:
+            best, source = found, (part.span.span_id, key)
     return best, source
 
 
-def _argument_values(part: Reading) -> list[tuple[str, Any]]:
+def _argument_value(part: Reading) -> tuple[str, Any]:
     attributes = part.span.attributes
     for key in part.lens.arguments:
         value = attributes.get(key)
         if value is not None:
-            return [(key, value)]
+            return key, value
     if part.span.events:
         value = genai_events.arguments(part.span)
         if value is not None:
-            return [(genai_events.TOOL_MESSAGE, value)]
-    value = parsed(attributes.get("tool.parameters")) if "tool.parameters" in attributes else None
-    return [] if value is None or looks_like_schema(value) else [("tool.parameters", value)]
+            return genai_events.TOOL_MESSAGE, value
+    return _PARAMETERS, _parameters(attributes)
+
+
+_PARAMETERS = "tool.parameters"
+
+
+def _parameters(attributes: Mapping[str, Any]) -> Any:
+    if _PARAMETERS in attributes:
+        value = parsed(attributes[_PARAMETERS])
+        return None if looks_like_schema(value) else value
+    # a backend that flattens: one level is certain, a dot more may be part of a name
+    start = _PARAMETERS + "."
+    flat = {key[len(start) :]: value for key, value in attributes.items() if key.startswith(start)}
+    return flat if flat and not any("." in key for key in flat) else None
 
 
 def schema_of(part: Reading) -> Mapping[str, Any] | None:
@@ -194,7 +209,7 @@ def _declares_nothing(value: Any) -> bool:
 
 def _outcome(parts: list[Reading]) -> Outcome:
     content: Any = None
-    source = error_source = ""
+    source = NOWHERE
     error: str | None = None
     call_id: str | None = None
     failed = has_content = False
@@ -204,16 +219,17 @@ def _outcome(parts: list[Reading]) -> Outcome:
             if key:
                 decoded = decode_result(value)
                 content, call_id, has_content = decoded.content, decoded.call_id, True
-                source = f"span {part.span.span_id} {key}"
+                source = (part.span.span_id, key)
                 failed = failed or decoded.is_error
         why = failure(part)
         if why is not None:
             failed = True
-            if error is None or (part.span.events and not error_source):
+            # an exception says more than the status around it
+            if error is None or part.span.events:
                 error = why
     if failed and (not has_content or content in _EMPTY):
         content = error
-        source = f"span {parts[0].span.span_id} status"
+        source = (parts[0].span.span_id, "status")
     return Outcome(content, failed, recorded=has_content or failed, source=source, error=error, call_id=call_id)
 
 

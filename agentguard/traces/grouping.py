@@ -92,12 +92,16 @@ def _readings(spans: Iterable[Span]) -> tuple[dict[str, Reading], dict[str, str 
 def _link(kept: dict[str, Reading], parents: dict[str, str | None]) -> list[Reading]:
     nearest: dict[str, Reading | None] = {}
     for span_id, reading in kept.items():
-        parent = _nearest(parents[span_id], kept, parents, nearest)
+        parent_id = parents[span_id]
+        if parent_id is None:
+            continue
+        parent = kept.get(parent_id) or _nearest(parent_id, kept, parents, nearest)
         if parent is not None and parent is not reading:
             reading.parent = parent
             parent.children.append(reading)
     tops = [each for each in kept.values() if each.parent is None]
-    return _without_cycles(tops, kept)
+    deep = any(each.parent is not None and each.parent.parent is not None for each in kept.values())
+    return _without_cycles(tops, kept) if deep or not tops else tops
 
 
 def _nearest(
@@ -207,7 +211,11 @@ def _sort_into_lanes(fragment: Fragment) -> None:
         children = place.reading.children
         if len(children) > 1:
             children.sort(key=_start)
-        stack += [inside._replace(reading=child) for child in reversed(children)]
+        for child in reversed(children):
+            if child.children or child.role not in _CALLS:
+                stack.append(inside._replace(reading=child))
+            else:
+                _place_leaf(fragment, inside, child)
     for lane in fragment.lanes.values():
         _merge_instrumentations(lane)
 
@@ -238,6 +246,21 @@ def _place_request(fragment: Fragment, place: _Place, names: _Names) -> _Place:
         return place
     _lane(fragment, place).requests.append(request)
     return place._replace(request=request)
+
+
+def _place_leaf(fragment: Fragment, inside: _Place, reading: Reading) -> None:
+    # the common case, without a place of its own
+    fragment.members.append(reading)
+    if reading.role is Role.TOOL:
+        call = Ran(reading)
+        if inside.call is not None and inside.call.is_same(call):
+            inside.call.absorb(call)
+        else:
+            _lane(fragment, inside).calls.append(call)
+    elif inside.request is not None:
+        inside.request.absorb(Request(reading))
+    else:
+        _lane(fragment, inside).requests.append(Request(reading))
 
 
 def _encloses_calls(reading: Reading) -> bool:

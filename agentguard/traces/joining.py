@@ -20,10 +20,14 @@ LOOK_BACK = 8
 """Turns back in which an exactly equal call is looked for: a tool may start after later requests did."""
 
 
+_NEAR = 64
+"""How many calls of one turn are looked through for a match."""
+
+
 class Turn:
     """One model request and the calls that follow from it."""
 
-    __slots__ = ("entries", "request", "start")
+    __slots__ = ("entries", "open", "request", "start")
 
     def __init__(self, start: int, request: Request | None) -> None:
         self.start = start
@@ -31,6 +35,8 @@ class Turn:
         """None when no model span was seen."""
         asked = request.asked if request is not None else None
         self.entries = [Entry(each) for each in asked or ()]
+        self.open = self.entries.copy()
+        """Asked for, and not yet found to have run."""
 
 
 class Entry:
@@ -61,6 +67,8 @@ def joined(requests: list[Request], ran: list[Ran]) -> list[Turn]:
     turns = [Turn(each.start, each) for each in sorted(requests, key=lambda each: (each.start, each.end))]
     calls = sorted((each for each in ran if each.name != PHANTOM), key=lambda each: (each.start or 0, each.end or 0))
     unmatched = _by_id(turns, calls)
+    for turn in turns:
+        turn.open = [entry for entry in turn.open if not entry.ran]
     before: list[Ran] = []
     starts = [turn.start for turn in turns]
     # two passes: an exact match must not lose its place to a call whose arguments are not known
@@ -125,9 +133,10 @@ def _slot(slots: deque[tuple[int, Entry]] | None, call: Ran) -> Entry | None:
 def _fits_in(turns: list[Turn], starts: list[int], call: Ran, *, exactly: bool) -> bool:
     at = bisect_right(starts, call.start or 0) - 1
     for turn in reversed(turns[max(at - LOOK_BACK, 0) if exactly else max(at, 0) : at + 1]):
-        for entry in turn.entries:
+        for entry in turn.open[:_NEAR]:
             if not entry.ran and _matches(entry, call, exactly=exactly):
                 entry.ran.append(call)
+                turn.open.remove(entry)
                 return True
     return False
 
@@ -145,7 +154,7 @@ def _matches(entry: Entry, call: Ran, *, exactly: bool) -> bool:
 
 
 def _is_retry(turn: Turn, call: Ran) -> bool:
-    for entry in turn.entries:
+    for entry in turn.entries[-_NEAR:]:
         if not entry.ran or not same_name(entry.name, call.name) or entry.ran[-1].conflicts(call):
             continue
         last = entry.ran[-1]

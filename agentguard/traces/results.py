@@ -7,8 +7,29 @@ from typing import Any, NamedTuple
 from agentguard.traces.arguments import python_literal
 from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object, text
 
+_WRAPPERS = frozenset(
+    {
+        "response",
+        "tool_output",
+        "raw_output",
+        "isError",
+        "structuredContent",
+        "data",
+        "kwargs",
+        "tool_call_id",
+        "output",
+    }
+)
+"""A result without any of these is no message around a result."""
+
 _GOOGLE = frozenset({"id", "name", "response"})
 _MESSAGE_KEYS = ("data", "kwargs")
+
+
+Source = tuple[str, str]
+"""Id of a span, and the attribute or event of it."""
+
+NOWHERE: Source = ("", "")
 
 
 class Outcome(NamedTuple):
@@ -18,7 +39,7 @@ class Outcome(NamedTuple):
     is_error: bool = False
     recorded: bool = False
     """Whether anything about the result was recorded at all."""
-    source: str = ""
+    source: Source = NOWHERE
     error: str | None = None
     """The failure in the span's words. None when nothing says that it failed."""
     call_id: str | None = None
@@ -46,6 +67,8 @@ def _unwrapped(value: Any) -> Outcome:
     if not is_object(value):
         return Outcome(value)
     found = value
+    if _WRAPPERS.isdisjoint(value):
+        return Outcome(value)
     if found.keys() == _GOOGLE:
         return Outcome(found["response"], call_id=text(found["id"]))
     if "tool_output" in found and "tool_id" in found:

@@ -11,7 +11,7 @@ from agentguard.decision import Action, Decision, Verdict
 from agentguard.traces.arguments import Arguments, decode
 from agentguard.traces.calls import failure, same_name
 from agentguard.traces.convention import Role
-from agentguard.traces.results import Outcome, decode_result
+from agentguard.traces.results import NOWHERE, Outcome, decode_result
 from agentguard.traces.shapes import text, whole
 from agentguard.trajectory import Step
 
@@ -102,7 +102,7 @@ def _ran(entry: Entry, ran: Ran, turn: Turn, attempt: int, number: int, lane: st
         call_key=text(guard.get(semconv.CALL_FINGERPRINT)),
         result_key=text(guard.get(semconv.RESULT_FINGERPRINT)),
         user_turn=guard.get(semconv.CALL_USER_TURN) is True,
-        origin=_origin(entry, ran, turn, from_model, outcome.source) if frame.why else None,
+        origin=_origin(entry, ran, turn, from_model, _told_at(outcome)) if frame.why else None,
         missing=_missing(arguments, result, from_model=from_model),
     )
 
@@ -197,11 +197,15 @@ def _origin(entry: Entry, ran: Ran | None, turn: Turn, from_model: bool, result:
         origin["name"] = f"span {ran.span_id} {ran.named_by}"
     if from_model and asked:
         origin["arguments"] = asked
-    elif ran is not None and ran.told_arguments()[1]:
-        origin["arguments"] = ran.told_arguments()[1]
+    elif ran is not None and ran.told_arguments()[1] != NOWHERE:
+        origin["arguments"] = "span {} {}".format(*ran.told_arguments()[1])
     if result:
         origin["result"] = result
     return origin
+
+
+def _told_at(outcome: Outcome) -> str:
+    return "span {} {}".format(*outcome.source) if outcome.source != NOWHERE else ""
 
 
 def _asked_at(entry: Entry, turn: Turn) -> str:

@@ -65,7 +65,8 @@ def _conversations(readings: list[Reading]) -> Iterator[tuple[str, Any]]:
 def _joined(told: list[list[list[Asked]]], ran: list[Ran]) -> list[Turn]:
     calls = sorted(ran, key=lambda each: (each.start or 0, each.end or 0))
     turns = [_turn(asked) for conversation in told for asked in _this_run(conversation, calls)]
-    left = [call for call in calls if not _placed(turns, call)]
+    unfilled = [entry for turn in turns for entry in turn.entries]
+    left = [call for call in calls if not _placed(unfilled, call)]
     start = calls[0].start or 0 if calls else 0
     for turn in turns:
         starts = [call.start or 0 for entry in turn.entries for call in entry.ran]
@@ -89,13 +90,17 @@ def _turn(asked: list[Asked]) -> Turn:
     return turn
 
 
-def _placed(turns: list[Turn], call: Ran) -> bool:
-    for turn in turns:
-        for entry in turn.entries:
-            if not entry.ran and _matches(entry, call):
-                entry.ran.append(call)
-                return True
+def _placed(unfilled: list[Entry], call: Ran) -> bool:
+    for entry in unfilled[:_NEAR]:
+        if _matches(entry, call):
+            entry.ran.append(call)
+            unfilled.remove(entry)
+            return True
     return False
+
+
+_NEAR = 64
+"""How many calls ahead of a conversation a call that ran is looked for."""
 
 
 def _matches(entry: Entry, call: Ran) -> bool:

@@ -31,7 +31,10 @@ def usage(span: Span) -> Usage | None:
     told = parsed(span.attributes.get("mlflow.chat.tokenUsage") or span.attributes.get("mlflow.trace.tokenUsage"))
     if not is_object(told):
         return None
-    return Usage(*(whole(told.get(key)) for key in ("input_tokens", "output_tokens", "cache_read_input_tokens")))
+    read, written, cached = (
+        whole(told.get(key)) for key in ("input_tokens", "output_tokens", "cache_read_input_tokens")
+    )
+    return Usage(read, written, cached)
 
 
 _KINDS = {
