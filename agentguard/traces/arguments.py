@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
+
+import msgspec
 
 from agentguard.traces.shapes import NOT_JSON, as_text, from_json, is_object
 
@@ -14,7 +16,7 @@ LITERAL_CAP = 262_144
 _JSON_LAYERS = 3
 
 
-class Arguments(NamedTuple):
+class Arguments(msgspec.Struct, frozen=True):
     """Arguments of one call, as far as they could be read."""
 
     named: Mapping[str, Any] | None = None
@@ -164,7 +166,7 @@ def _input_str(found: dict[str, Any], schema: Mapping[str, Any] | None, note: st
     inputs = found.get("inputs")
     if is_object(inputs) and inputs:
         return Arguments(inputs, note="unwrapped from inputs beside input_str")
-    return decode(text, schema)._replace(note="unwrapped from input_str")
+    return msgspec.structs.replace(decode(text, schema), note="unwrapped from input_str")
 
 
 def _named_by_schema(value: Any, text: str, schema: Mapping[str, Any] | None) -> Arguments:

@@ -102,7 +102,8 @@ class Ran:
     def outcome(self) -> Outcome:
         """Return the result and whether the call failed, from whichever span says so."""
         if self._outcome is None:
-            self._outcome = _outcome(self.parts)
+            one = len(self.parts) == 1
+            self._outcome = _outcome_of_one(self.parts[0]) if one else _outcome_of_all(self.parts)
         return self._outcome
 
     @property
@@ -207,7 +208,16 @@ def _declares_nothing(value: Any) -> bool:
     return is_object(value) and value.get("type") == "object" and not value.get("properties", None)
 
 
-def _outcome(parts: list[Reading]) -> Outcome:
+def _outcome_of_one(part: Reading) -> Outcome:
+    key, value = _result_value(part)
+    why = failure(part)
+    if why is not None or not key:
+        return _outcome_of_all([part])
+    found = decode_result(value)
+    return Outcome(found.content, found.is_error, True, (part.span.span_id, key), None, found.call_id)
+
+
+def _outcome_of_all(parts: list[Reading]) -> Outcome:
     content: Any = None
     source = NOWHERE
     error: str | None = None

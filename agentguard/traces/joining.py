@@ -66,6 +66,8 @@ def joined(requests: list[Request], ran: list[Ran]) -> list[Turn]:
     """Join the model requests of a lane with its tool calls: by call id, else by order, name and arguments."""
     turns = [Turn(each.start, each) for each in sorted(requests, key=lambda each: (each.start, each.end))]
     calls = sorted((each for each in ran if each.name != PHANTOM), key=lambda each: (each.start or 0, each.end or 0))
+    if not turns:
+        return [*overlapping(calls)]
     unmatched = _by_id(turns, calls)
     for turn in turns:
         turn.open = [entry for entry in turn.open if not entry.ran]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from agentguard.traces.arguments import python_literal
 from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object, text
@@ -32,7 +34,7 @@ Source = tuple[str, str]
 NOWHERE: Source = ("", "")
 
 
-class Outcome(NamedTuple):
+class Outcome(msgspec.Struct, frozen=True):
     """What became of a call."""
 
     content: Any = None
@@ -62,17 +64,16 @@ def _plain(value: Any) -> Any:
 
 
 def _unwrapped(value: Any) -> Outcome:
-    if is_list(value):
-        return _blocks(value)
-    if not is_object(value):
-        return Outcome(value)
-    found = value
-    if _WRAPPERS.isdisjoint(value):
-        return Outcome(value)
+    if is_object(value):
+        return Outcome(value) if _WRAPPERS.isdisjoint(value) else _out_of(value)
+    return _blocks(value) if is_list(value) else Outcome(value)
+
+
+def _out_of(found: dict[str, Any]) -> Outcome:
     if found.keys() == _GOOGLE:
         return Outcome(found["response"], call_id=text(found["id"]))
     if "tool_output" in found and "tool_id" in found:
-        return _unwrapped(found["tool_output"])._replace(call_id=text(found["tool_id"]))
+        return msgspec.structs.replace(_unwrapped(found["tool_output"]), call_id=text(found["tool_id"]))
     if "raw_output" in found and "is_error" in found:
         return _llama_index(found)
     if is_list(found.get("content")) and ("isError" in found or "structuredContent" in found):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agentguard import semconv
 from agentguard.call import ToolCall, ToolResult
 from agentguard.decision import Action, Decision, Verdict
-from agentguard.traces.arguments import Arguments, decode
+from agentguard.traces.arguments import NOTHING, Arguments, decode
 from agentguard.traces.calls import failure, same_name
 from agentguard.traces.convention import Role
 from agentguard.traces.results import NOWHERE, Outcome, decode_result
@@ -137,7 +137,7 @@ def _never_ran(entry: Entry, turn: Turn, number: int, lane: str, frame: Frame) -
 
 
 def _arguments(entry: Entry, ran: Ran, frame: Frame) -> tuple[Arguments, bool]:
-    asked = entry.arguments
+    asked = entry.arguments if entry.asked is not None else NOTHING
     if asked.named is not None:
         return asked, True
     told = ran.arguments
