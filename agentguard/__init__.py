@@ -19,6 +19,7 @@ from agentguard.errors import (
 from agentguard.guard import Guard
 from agentguard.ledger import Budget
 from agentguard.policy import Mode, Policy
+from agentguard.recorder import record
 from agentguard.run import Run, current_run
 from agentguard.spans import Content
 from agentguard.tools import Poll, Tool
@@ -54,4 +55,5 @@ __all__ = [
     "Usage",
     "Verdict",
     "current_run",
+    "record",
 ]
