@@ -1,0 +1,23 @@
+"""Whether the run came to an end by itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentguard.metrics.score import Reason, Score
+from agentguard.metrics.subject import Subject
+from agentguard.trajectory import Ending
+
+_WORDS: Final = {
+    Ending.HALTED: "did not finish: stopped by a guard or a limit",
+    Ending.FAILED: "did not finish: ended with an error",
+    Ending.UNFINISHED: "did not finish: no end of it was recorded",
+}
+
+
+def ending(subject: Subject) -> Score:
+    """Return 1 for a run that finished by itself, 0 for one that was stopped, failed or never ended."""
+    how = subject.trajectory.ending
+    if how is Ending.FINISHED:
+        return Score("ending", 1.0, data={"ending": str(how)})
+    return Score("ending", 0.0, (Reason(f"ending.{how}", _WORDS[how]),), data={"ending": str(how)})
