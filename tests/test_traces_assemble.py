@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentguard import semconv
+from agentguard import Guard, semconv
 from agentguard.call import ToolCall, ToolResult, Usage
 from agentguard.decision import Action, Decision, Verdict
+from agentguard.testing import captured_spans
 from agentguard.traces.assemble import Assembler, Naming, assemble, assemble_group, group_of
 from agentguard.traces.span import Event, Kind, LogRecord, Span, Status
 from agentguard.trajectory import Ending, RunKey, Trajectory
@@ -631,3 +632,39 @@ def test_attributes_of_any_type_raise_nothing(value):
         tool("page", id="a", at=(1, 2), attributes=dict.fromkeys(keys, value)),
     )
     assert len(run.steps) >= 1
+
+
+# --- our own spans, as the guard writes them -------------------------------------------------------------------------
+
+
+def test_what_the_guard_writes_is_read_back():
+    with captured_spans() as captured:
+        guard = Guard(tracer_provider=captured.provider)
+        with guard.run(model="m", harness="h") as outer:
+            page = outer.tool(lambda n: n * 2, name="page")
+            page(1)
+            with guard.run(model="m", harness="inner", parent=outer) as inner:
+                inner.tool(lambda: "x", name="inside")()
+            page(2)
+    found = {run.key.harness: run for run in assemble([from_sdk(each) for each in captured()])}
+    assert [step.call.name for step in found["h"].steps] == ["page", "page"]
+    assert [step.call.name for step in found["inner"].steps] == ["inside"]
+    assert {run.run_id for run in found.values()} == {outer.run_id, inner.run_id}
+    assert [(run.ending, run.complete) for run in found.values()] == [(Ending.FINISHED, True)] * 2
+    assert [step.decision for step in found["h"].steps] == [Decision(Action.ALLOW)] * 2
+
+
+def from_sdk(ended: Any) -> Span:
+    return Span(
+        trace_id=f"{ended.context.trace_id:032x}",
+        span_id=f"{ended.context.span_id:016x}",
+        parent_id=f"{ended.parent.span_id:016x}" if ended.parent else None,
+        name=ended.name,
+        start_ns=ended.start_time,
+        end_ns=ended.end_time,
+        status_code=Status(ended.status.status_code.value),
+        status_message=ended.status.description or "",
+        attributes=dict(ended.attributes),
+        events=tuple(Event(each.name, each.timestamp, dict(each.attributes)) for each in ended.events),
+        scope_name="agentguard",
+    )

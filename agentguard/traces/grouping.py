@@ -55,18 +55,10 @@ class Fragment:
 
 
 def fragments(spans: Iterable[Span], trace_id: str) -> list[Fragment]:
-    """Cut one trace into runs: one an outermost agent or workflow span, else the trace as a whole."""
+    """Cut one trace into runs: one a run id of ours, one an outermost agent or workflow span, else the whole trace."""
     kept, parents = _readings(spans)
-    tops = _link(kept, parents)
-    strong = [each for each in tops if each.role in _STRONG]
-    loose = [each for each in tops if each.role not in _STRONG and each.role is not Role.STARTED]
-    started = [each for each in tops if each.role is Role.STARTED]
-    found = [Fragment(trace_id, [each], each) for each in strong]
-    if len(found) == 1:
-        found[0].tops += loose
-    elif loose:
-        found.append(Fragment(trace_id, loose, _outermost_chain(loose)))
-    found = _with_started(found, started, trace_id)
+    tops = _apart(_link(kept, parents), kept)
+    found = _by_run(tops, trace_id)
     for each in found:
         _sort_into_lanes(each)
     return [
@@ -74,6 +66,50 @@ def fragments(spans: Iterable[Span], trace_id: str) -> list[Fragment]:
         for each in found
         if (each.root is not None and each.root.role in _STRONG) or each.has_calls or each.started
     ]
+
+
+def _by_run(tops: list[Reading], trace_id: str) -> list[Fragment]:
+    found: dict[str, Fragment] = {}
+    loose: list[Reading] = []
+    for top in sorted(tops, key=lambda each: each.role not in _STRONG):
+        run_id = _run_id(top)
+        if run_id is None and top.role not in _STRONG:
+            loose.append(top)
+            continue
+        key = top.span.span_id if run_id is None else f"run {run_id}"
+        home = found.setdefault(key, Fragment(trace_id, [], None))
+        home.tops.append(top)
+        if home.root is None and top.role in _STRONG:
+            home.root = top
+    if len(found) == 1:
+        next(iter(found.values())).tops += loose
+    elif loose:
+        found[""] = Fragment(trace_id, loose, None)
+    for each in found.values():
+        each.root = each.root or _outermost_chain(each.tops)
+    return list(found.values())
+
+
+def _run_id(reading: Reading) -> str | None:
+    value = reading.span.attributes.get(semconv.RUN_ID)
+    return None if value is None else str(value)
+
+
+def _apart(tops: list[Reading], kept: Mapping[str, Reading]) -> list[Reading]:
+    """Take runs of ours that were started inside one another apart: each has its own id, and its own calls."""
+    runs = {_run_id(each) for each in kept.values() if each.role in _STRONG or each.role is Role.STARTED}
+    if len(runs - {None}) < 2:
+        return tops
+    stack: list[tuple[Reading, str | None]] = [(each, None) for each in tops]
+    while stack:
+        reading, around = stack.pop()
+        run_id = _run_id(reading)
+        if run_id is not None and around is not None and run_id != around and reading.parent is not None:
+            reading.parent.children.remove(reading)
+            reading.parent = None
+            tops.append(reading)
+        stack += [(child, run_id or around) for child in reading.children]
+    return tops
 
 
 def _readings(spans: Iterable[Span]) -> tuple[dict[str, Reading], dict[str, str | None]]:
@@ -153,21 +189,6 @@ def _mark(start: list[Reading], seen: set[int]) -> None:
 def _outermost_chain(tops: list[Reading]) -> Reading | None:
     chains = [each for each in tops if each.role is Role.CHAIN]
     return min(chains, key=_start) if chains else None
-
-
-def _with_started(found: list[Fragment], started: list[Reading], trace_id: str) -> list[Fragment]:
-    for note in started:
-        run_id = note.span.attributes.get(semconv.RUN_ID)
-        same = [
-            each for each in found if each.root is not None and each.root.span.attributes.get(semconv.RUN_ID) == run_id
-        ]
-        loose = [each for each in found if each.root is None]
-        home = next(iter(same or loose), None)
-        if home is None:
-            home = Fragment(trace_id, [], None)
-            found.append(home)
-        home.started.append(note)
-    return found
 
 
 class _Place(NamedTuple):

@@ -108,6 +108,8 @@ def _told(attributes: Mapping[str, Any], table: tuple[tuple[str, frozenset[Any]]
 
 
 def _role(span: Span, lens: Lens) -> Role:
+    if span.name == semconv.RUN_STARTED:
+        return Role.STARTED
     attributes = span.attributes
     for key, present in lens.present:
         if key in attributes:
@@ -118,7 +120,7 @@ def _role(span: Span, lens: Lens) -> Role:
             role = values.get(value)
             if role is not None:
                 return role
-    return Role.STARTED if span.name == semconv.RUN_STARTED else Role.OTHER
+    return Role.OTHER
 
 
 def _lens(conventions: list[Convention]) -> Lens:
