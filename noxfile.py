@@ -11,6 +11,7 @@ nox.needs_version = ">=2024.10"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
+nox.options.download_python = "never"
 nox.options.sessions = ["lint", "types", "tests", "bare", "wheel"]
 
 ROOT = Path(__file__).parent

@@ -43,7 +43,7 @@ def observed(script: list[tuple[str, Any]]) -> tuple[Any, list[Decision]]:
 
 
 @given(st.lists(st.tuples(lane, happening), max_size=25))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 def test_replaying_a_run_through_its_policy_gives_the_decisions_of_the_live_guard(script: list[Any]) -> None:
     trajectory, decisions = observed(script)
     (replayed,) = backtest([trajectory], POLICY)
@@ -51,7 +51,7 @@ def test_replaying_a_run_through_its_policy_gives_the_decisions_of_the_live_guar
 
 
 @given(st.lists(st.tuples(lane, happening), max_size=25))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 def test_every_verdict_about_repeats_stands_on_the_place_that_the_offline_half_finds(script: list[Any]) -> None:
     trajectory, decisions = observed(script)
     for place, decision in zip(places(trajectory), decisions, strict=True):
@@ -61,7 +61,7 @@ def test_every_verdict_about_repeats_stands_on_the_place_that_the_offline_half_f
 
 
 @given(st.lists(st.tuples(single, st.booleans()), max_size=30))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 def test_a_halted_run_never_runs_a_tool_again(script: list[Any]) -> None:
     ran_after_halt = []
     halted = False
@@ -125,7 +125,7 @@ TestLedger = LedgerMachine.TestCase
 
 
 @given(st.lists(st.sampled_from(["run", "fail", "cancel"]), min_size=1, max_size=12), st.integers(1, 5))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None)
 def test_parallel_tasks_never_pass_a_ceiling_however_they_end(ends: list[str], cap: int) -> None:
     running, most = 0, 0
 
