@@ -116,7 +116,9 @@ def _held_under(fragment: Fragment) -> str | None:
     if conversation is None:
         conversation = top.span.resource.get("service.instance.id")
     if conversation is None:
-        return None if top.span.parent_id else f"service {top.span.resource.get('service.name')}"
+        # The weakest bond there is: it holds calls of one file together, never those of two.
+        place = f"{top.span.resource.get('service.name')} {top.span.where.rpartition(':')[0]}"
+        return None if top.span.parent_id else f"service {place}"
     return f"conversation {conversation}"
 
 
