@@ -114,11 +114,11 @@ def _held_under(fragment: Fragment) -> str | None:
     top = fragment.tops[0]
     conversation = top.first(top.lens.conversation) if top.span.kind != _CLIENT else None
     if conversation is None:
-        conversation = top.span.resource.get("service.instance.id")
-    if conversation is None:
-        # The weakest bond there is: it holds calls of one file together, never those of two.
-        place = f"{top.span.resource.get('service.name')} {top.span.where.rpartition(':')[0]}"
-        return None if top.span.parent_id else f"service {place}"
+        # The weakest bonds there are: they hold calls of one file together, never those of two.
+        resource, file = top.span.resource, top.span.where.rpartition(":")[0]
+        if "service.instance.id" in resource:
+            return f"process {resource['service.instance.id']} {file}"
+        return None if top.span.parent_id else f"service {resource.get('service.name')} {file}"
     return f"conversation {conversation}"
 
 
