@@ -115,10 +115,10 @@ def _held_under(fragment: Fragment) -> str | None:
     conversation = top.first(top.lens.conversation) if top.span.kind != _CLIENT else None
     if conversation is None:
         # The weakest bonds there are: they hold calls of one file together, never those of two.
-        resource, file = top.span.resource, top.span.where.rpartition(":")[0]
+        resource, file = top.span.resource, top.span.where.rpartition(":")[0].replace(" ", "_")
         if "service.instance.id" in resource:
-            return f"process {resource['service.instance.id']} {file}"
-        return None if top.span.parent_id else f"service {resource.get('service.name')} {file}"
+            return f"process-in-{file} {resource['service.instance.id']}"
+        return None if top.span.parent_id else f"service-in-{file} {resource.get('service.name')}"
     return f"conversation {conversation}"
 
 
