@@ -1,0 +1,61 @@
+"""Comparing the calls of a run with those of a reference: pure functions on plain records."""
+
+from __future__ import annotations
+
+from agentguard.matching.alignment import Alignment, Entry, Kind
+from agentguard.matching.calls import Attempts, Call, Match, Status, counted, keyed, longest_repeat
+from agentguard.matching.comparison import Comparison, Figures, compare
+from agentguard.matching.rules import (
+    ANYTHING,
+    EXACTLY,
+    MISSING,
+    OPTIONAL,
+    Arguments,
+    Contains,
+    Custom,
+    Difference,
+    Equal,
+    Folded,
+    Ignored,
+    OneOf,
+    Regex,
+    Rules,
+    Tolerance,
+    Valid,
+    ValueRule,
+    schema,
+)
+
+__all__ = [
+    "ANYTHING",
+    "EXACTLY",
+    "MISSING",
+    "OPTIONAL",
+    "Alignment",
+    "Arguments",
+    "Attempts",
+    "Call",
+    "Comparison",
+    "Contains",
+    "Custom",
+    "Difference",
+    "Entry",
+    "Equal",
+    "Figures",
+    "Folded",
+    "Ignored",
+    "Kind",
+    "Match",
+    "OneOf",
+    "Regex",
+    "Rules",
+    "Status",
+    "Tolerance",
+    "Valid",
+    "ValueRule",
+    "compare",
+    "counted",
+    "keyed",
+    "longest_repeat",
+    "schema",
+]

@@ -1,0 +1,186 @@
+"""The best alignment of a run with a reference: what was matched, and what became of the rest."""
+
+from __future__ import annotations
+
+import enum
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from agentguard.matching.assignment import Pairs, longest_in_order, maximum
+from agentguard.matching.calls import Call
+from agentguard.matching.relation import Relation
+from agentguard.matching.rules import Difference, Rules
+
+
+class Kind(enum.StrEnum):
+    """What became of a call."""
+
+    MATCHED = "matched"
+    OUT_OF_ORDER = "out_of_order"
+    """Made as wanted, but not where the others are in the reference's order."""
+    WRONG_ARGUMENTS = "wrong_arguments"
+    """The right tool; `differences` says where the arguments are not those wanted."""
+    UNKNOWN = "unknown"
+    """The right tool; `reason` says why its arguments could not be compared."""
+    MISSING = "missing"
+    """Wanted, not made."""
+    EXTRA = "extra"
+    """Made, not wanted."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line of an alignment."""
+
+    kind: Kind
+    reference: int | None
+    """Index of the reference's call. None for an extra one."""
+    actual: int | None
+    """Index of the run's call. None for a missing one."""
+    differences: tuple[Difference, ...] = ()
+    reason: str = ""
+
+
+class Alignment(msgspec.Struct, frozen=True):
+    """A largest assignment of calls, with as many as possible in the reference's order, and what is left over.
+
+    It is a function of its two sequences: the same ones give the same lines. How many lines there are of each kind,
+    out of order apart, does not depend on the order in which the reference is written.
+    """
+
+    entries: tuple[Entry, ...]
+    """In the order of the run; a missing call stands behind the one that it should have followed."""
+
+    def of(self, kind: Kind) -> list[Entry]:
+        """Return the lines of one kind."""
+        return [entry for entry in self.entries if entry.kind is kind]
+
+    @property
+    def cost(self) -> int:
+        """Return how many lines are not matched.
+
+        Where rules are equivalences this is the sum over tools of the larger number of calls, less the length of the
+        longest common subsequence: a metric on sequences of calls.
+        """
+        return sum(entry.kind is not Kind.MATCHED for entry in self.entries)
+
+    @property
+    def cost_in_any_order(self) -> int:
+        """Return the cost that is left when order is free: likewise a metric, on multisets of calls."""
+        return sum(entry.kind not in (Kind.MATCHED, Kind.OUT_OF_ORDER) for entry in self.entries)
+
+
+def align(reference: Sequence[Call], actual: Sequence[Call], rules: Rules, relation: Relation) -> Alignment:
+    """Return the best alignment under a relation that was worked out with the same rules."""
+    chain = longest_in_order(relation.sure, len(actual))
+    pairs = maximum(relation.sure, chain)
+    ordered = _chain(pairs)
+    entries = [Entry(Kind.MATCHED if i in ordered else Kind.OUT_OF_ORDER, i, j) for i, j in pairs.items()]
+    entries += _half_right(reference, actual, rules, relation, pairs)
+    entries += _left_over(reference, actual, entries)
+    return Alignment(tuple(_in_reading_order(entries, ordered)))
+
+
+def _chain(pairs: Pairs) -> Pairs:
+    """Return a longest part of `pairs` (sorted by reference) that is in the run's order, too."""
+    tails: list[int] = []
+    last: list[int] = []
+    before: dict[int, int | None] = {}
+    for i, j in pairs.items():
+        place = bisect_left(tails, j)
+        before[i] = last[place - 1] if place else None
+        tails[place : place + 1] = [j]
+        last[place : place + 1] = [i]
+    chain: Pairs = {}
+    at = last[-1] if last else None
+    while at is not None:
+        chain[at] = pairs[at]
+        at = before[at]
+    return chain
+
+
+# ---------------------------------------------------------------- the right tool, but
+
+
+def _half_right(
+    reference: Sequence[Call], actual: Sequence[Call], rules: Rules, relation: Relation, pairs: Pairs
+) -> Iterator[Entry]:
+    """Pair what is left of each tool: first what may be right, then what differs least."""
+    taken = set(pairs.values())
+    made: dict[str, list[int]] = {}
+    for j, call in enumerate(actual):
+        if j not in taken:
+            made.setdefault(call.tool, []).append(j)
+    wanted: dict[str, list[int]] = {}
+    for i, call in enumerate(reference):
+        if i not in pairs and call.tool in made:
+            wanted.setdefault(call.tool, []).append(i)
+    for tool, rows in wanted.items():
+        columns = made[tool]
+        perhaps = _perhaps(rows, columns, relation)
+        for i, j in perhaps.items():
+            yield Entry(Kind.UNKNOWN, i, j, reason=relation.doubts[i, j])
+        rows = [i for i in rows if i not in perhaps]
+        columns = [j for j in columns if j not in perhaps.values()]
+        yield from _nearest(reference, actual, rules, rows, columns)
+
+
+def _perhaps(rows: list[int], columns: list[int], relation: Relation) -> Pairs:
+    if not relation.doubts:
+        return {}
+    masks = [sum(1 << place for place, j in enumerate(columns) if (i, j) in relation.doubts) for i in rows]
+    return {rows[row]: columns[column] for row, column in maximum(masks).items()}
+
+
+MANY = 400
+"""Pairs of one tool beyond which calls with wrong arguments are paired as they come, not by how much they differ."""
+
+
+def _nearest(
+    reference: Sequence[Call], actual: Sequence[Call], rules: Rules, rows: list[int], columns: list[int]
+) -> Iterator[Entry]:
+    if len(rows) * len(columns) > MANY:
+        for i, j in zip(rows, columns, strict=False):
+            yield _wrong(i, j, differences(reference[i], actual[j], rules))
+        return
+    told = {(i, j): differences(reference[i], actual[j], rules) for i in rows for j in columns}
+    for i, j in sorted(told, key=lambda pair: (len(told[pair]), pair)):
+        if i in rows and j in columns:
+            rows.remove(i)
+            columns.remove(j)
+            yield _wrong(i, j, told[i, j])
+
+
+def _wrong(i: int, j: int, found: tuple[Difference, ...]) -> Entry:
+    return Entry(Kind.WRONG_ARGUMENTS, i, j, found)
+
+
+def differences(wanted: Call, given: Call, rules: Rules) -> tuple[Difference, ...]:
+    """Return where the arguments of two calls of one tool differ. Empty when either's were not recorded."""
+    if wanted.arguments is None or given.arguments is None:
+        return ()
+    rule = wanted.rule or rules.of(wanted.tool)
+    return tuple(rule.differences(wanted.arguments, given.arguments))
+
+
+# ---------------------------------------------------------------- the rest, and the order of lines
+
+
+def _left_over(reference: Sequence[Call], actual: Sequence[Call], entries: list[Entry]) -> list[Entry]:
+    wanted = {entry.reference for entry in entries}
+    made = {entry.actual for entry in entries}
+    missing = [Entry(Kind.MISSING, i, None) for i in range(len(reference)) if i not in wanted]
+    return missing + [Entry(Kind.EXTRA, None, j) for j in range(len(actual)) if j not in made]
+
+
+def _in_reading_order(entries: list[Entry], ordered: Pairs) -> list[Entry]:
+    anchors = sorted(ordered)
+
+    def place(entry: Entry) -> tuple[int, int, int]:
+        if entry.actual is not None:
+            return entry.actual, 0, 0
+        before = bisect_left(anchors, entry.reference or 0)
+        return (ordered[anchors[before - 1]] if before else -1), 1, entry.reference or 0
+
+    return sorted(entries, key=place)

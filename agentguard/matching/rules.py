@@ -1,0 +1,444 @@
+"""How two sets of arguments are compared; every loosening of JSON equality has a name."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Protocol, cast
+
+import msgspec
+
+from agentguard.fingerprint import canonical, fingerprint
+
+
+class Missing(enum.Enum):
+    """Stands for an argument that is not there; null is an argument that is."""
+
+    MISSING = "missing"
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing.MISSING
+OPTIONAL: Final = "$optional"
+"""Among accepted values: the argument may also be left out."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One place where arguments are not what the reference wants."""
+
+    path: str
+    """Names and list positions joined by dots; empty for the arguments as a whole."""
+    wanted: Any
+    """MISSING when the reference has nothing there."""
+    given: Any
+    """MISSING when the call has nothing there."""
+
+
+class ValueRule(Protocol):
+    """Compares one value with what the reference has in its place.
+
+    Either side may be MISSING. A rule that raises makes the comparison unknown, with the exception as the reason.
+    """
+
+    def fits(self, wanted: Any, given: Any, /) -> bool: ...
+
+
+# ---------------------------------------------------------------- rules for the leaves of a value
+
+
+class _Leafwise(msgspec.Struct, frozen=True):
+    """A rule that looks at text, numbers, booleans and nulls, wherever in the value they stand."""
+
+    def same(self, wanted: Any, given: Any) -> bool:
+        """Whether two leaves, or two values of different shapes, fit."""
+        return canonical(wanted) == canonical(given)
+
+    def fits(self, wanted: Any, given: Any) -> bool:
+        if wanted is MISSING or given is MISSING:
+            return wanted is given
+        return fingerprint(wanted) == fingerprint(given) or next(self.differences("", wanted, given), None) is None
+
+    def differences(self, path: str, wanted: Any, given: Any) -> Iterator[Difference]:
+        """Yield the leaves that do not fit. Depth costs no recursion, and cycles end."""
+        seen: set[tuple[int, int]] = set()
+        stack = [(path, wanted, given)]
+        while stack:
+            path, wanted, given = stack.pop()
+            pairs = _children(wanted, given)
+            if pairs is None:
+                if not self._same(wanted, given):
+                    yield Difference(path, wanted, given)
+            elif (id(wanted), id(given)) not in seen:
+                seen.add((id(wanted), id(given)))
+                stack += [(f"{path}.{name}" if path else name, one, other) for name, one, other in reversed(pairs)]
+
+    def _same(self, wanted: Any, given: Any) -> bool:
+        return wanted is not MISSING and given is not MISSING and self.same(wanted, given)
+
+
+class Equal(_Leafwise, frozen=True):
+    """JSON equality: numbers by value, true is not 1, key order is free, list order is not, text is never cleaned."""
+
+
+class Folded(_Leafwise, frozen=True):
+    """Text is compared without regard to case, runs of white space and white space at the ends; the rest is equal."""
+
+    def same(self, wanted: Any, given: Any) -> bool:
+        if isinstance(wanted, str) and isinstance(given, str):
+            return _fold(wanted) == _fold(given)
+        return canonical(wanted) == canonical(given)
+
+
+class Tolerance(_Leafwise, frozen=True, kw_only=True):
+    """Numbers may differ by the larger of the two bounds, as their decimals are written; the rest is equal."""
+
+    absolute: float = 1e-6
+    relative: float = 0.0
+    """As a share of the reference's number."""
+
+    def same(self, wanted: Any, given: Any) -> bool:
+        want, have = _number(wanted), _number(given)
+        if want is None or have is None:
+            return canonical(wanted) == canonical(given)
+        return abs(want - have) <= max(_decimal(self.absolute), _decimal(self.relative) * abs(want))
+
+
+class Regex(_Leafwise, frozen=True):
+    """Text must match a regular expression from end to end; the rest is equal."""
+
+    pattern: str | None = None
+    """None: the reference's own text is the expression."""
+
+    def fits(self, wanted: Any, given: Any) -> bool:
+        if self.pattern is None:
+            return super().fits(wanted, given)
+        return isinstance(given, str) and re.fullmatch(self.pattern, given) is not None
+
+    def same(self, wanted: Any, given: Any) -> bool:
+        if isinstance(wanted, str) and isinstance(given, str):
+            return re.fullmatch(wanted, given) is not None
+        return canonical(wanted) == canonical(given)
+
+
+# ---------------------------------------------------------------- rules for a value as a whole
+
+
+class Ignored(msgspec.Struct, frozen=True):
+    """Anything fits, and so does nothing."""
+
+    def fits(self, wanted: Any, given: Any) -> bool:
+        return True
+
+
+class OneOf(msgspec.Struct, frozen=True):
+    """The value must equal one of those accepted; with `OPTIONAL` among them it may be left out."""
+
+    accepted: tuple[Any, ...] | None = None
+    """None: the reference's own value is the list of accepted ones."""
+
+    def fits(self, wanted: Any, given: Any) -> bool:
+        accepted = wanted if self.accepted is None else self.accepted
+        if accepted is MISSING:
+            return given is MISSING
+        values = _list(accepted)
+        values = [accepted] if values is None else values
+        if given is MISSING:
+            return OPTIONAL in [value for value in values if isinstance(value, str)]
+        key = fingerprint(given)
+        return any(fingerprint(value) == key for value in values if value != OPTIONAL)
+
+
+class Contains(msgspec.Struct, frozen=True):
+    """Text must hold the reference's text, a list its items (or its item), an object its entries; the rest is equal."""
+
+    part: Any = MISSING
+    """MISSING: the reference's own value is the part."""
+
+    def fits(self, wanted: Any, given: Any) -> bool:
+        part = wanted if self.part is MISSING else self.part
+        if part is MISSING or given is MISSING:
+            return part is given
+        if isinstance(part, str) and isinstance(given, str):
+            return part in given
+        items = _list(given)
+        if items is not None:
+            parts = _list(part)
+            return Counter(map(fingerprint, [part] if parts is None else parts)) <= Counter(map(fingerprint, items))
+        if isinstance(part, Mapping) and isinstance(given, Mapping):
+            return _holds(cast("dict[Any, Any]", given), cast("dict[Any, Any]", part))
+        return EQUAL.fits(part, given)
+
+
+class Valid(msgspec.Struct, frozen=True):
+    """The value must pass a test of its own, whatever the reference has there."""
+
+    test: Callable[[Any], bool]
+    """E.g. `is_valid` of a JSON Schema validator."""
+
+    def fits(self, wanted: Any, given: Any) -> bool:
+        return given is not MISSING and self.test(given)
+
+
+class Custom(msgspec.Struct, frozen=True):
+    """A function of the reference's value and the call's; it is not asked when either is missing."""
+
+    function: Callable[[Any, Any], bool]
+
+    def fits(self, wanted: Any, given: Any) -> bool:
+        if wanted is MISSING or given is MISSING:
+            return wanted is given
+        return self.function(wanted, given)
+
+
+def schema(declaration: Mapping[str, Any] | bool) -> Valid:
+    """Return the rule that a value must satisfy a JSON Schema (2020-12 unless it names another draft).
+
+    >>> schema({"type": "integer"}).fits(MISSING, 3)
+    True
+    """
+    import jsonschema_rs
+
+    return Valid(jsonschema_rs.validator_for(cast("Any", declaration)).is_valid)
+
+
+EQUAL: Final = Equal()
+
+
+# ---------------------------------------------------------------- all arguments of a call
+
+
+class Arguments(msgspec.Struct, frozen=True, kw_only=True):
+    """How the arguments of a call are compared. As it stands: JSON equality of all of them.
+
+    A path is made of names and list positions joined by dots; the empty path is the arguments as a whole.
+    """
+
+    values: ValueRule = EQUAL
+    """For every argument that no path of `at` names."""
+    at: Mapping[str, ValueRule] = {}
+    """Rules by path; they are judged apart from the rest."""
+    only: tuple[str, ...] | None = None
+    """The paths that alone are compared; one that is on neither side fails. None: everything. Empty: nothing."""
+    ignore: tuple[str, ...] = ()
+    """Paths left out on both sides."""
+    allow_extra: bool = False
+    """Arguments (at the top) that the reference does not have are tolerated."""
+    allow_missing: bool = False
+    """Arguments (at the top) that the reference has may be left out."""
+
+    @property
+    def needs_arguments(self) -> bool:
+        """False when no arguments can change the answer."""
+        return self.only != ()
+
+    @property
+    def is_equivalence(self) -> bool:
+        """Whether calls fall into classes, so that keys can stand for them."""
+        return type(self.values) is Equal and not (self.at or self.allow_extra or self.allow_missing)
+
+    @property
+    def is_equality(self) -> bool:
+        """Whether this is plain JSON equality of all arguments."""
+        return self.is_equivalence and self.only is None and not self.ignore
+
+    def key(self, arguments: Mapping[str, Any]) -> bytes | None:
+        """Return what equal arguments share, by a rule that is an equivalence; None: these fit no others."""
+        if self.only is None:
+            return fingerprint(without(arguments, self.ignore))
+        values = [look_up(arguments, path) for path in self.only]
+        return None if MISSING in map(_kind, values) else fingerprint(values)
+
+    def fits(self, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+        """Whether `given` is what the reference wants. Raises what a custom rule raises."""
+        return next(self.differences(wanted, given), None) is None
+
+    def differences(self, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[Difference]:
+        """Yield what keeps `given` from fitting, in the order of paths asked for and then of names."""
+        if self.only is not None:
+            for path in self.only:
+                yield from self._listed(path, look_up(wanted, path), look_up(given, path))
+            return
+        for path, rule in self.at.items():
+            yield from _differences(rule, path, look_up(wanted, path), look_up(given, path))
+        apart = (*self.ignore, *self.at)
+        yield from self._rest(without(wanted, apart), without(given, apart))
+
+    def _listed(self, path: str, wanted: Any, given: Any) -> Iterator[Difference]:
+        if wanted is MISSING and given is MISSING:
+            yield Difference(path, MISSING, MISSING)
+        else:
+            yield from _differences(self.at.get(path, self.values), path, wanted, given)
+
+    def _rest(self, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[Difference]:
+        for name in dict.fromkeys([*wanted, *given]):
+            want, have = wanted.get(name, MISSING), given.get(name, MISSING)
+            if (have is MISSING and self.allow_missing) or (want is MISSING and self.allow_extra):
+                continue
+            yield from _differences(self.values, str(name), want, have)
+
+
+EXACTLY: Final = Arguments()
+"""JSON equality of all arguments."""
+ANYTHING: Final = Arguments(only=())
+"""Arguments are not looked at."""
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """How arguments are compared, tool by tool."""
+
+    default: Arguments = EXACTLY
+    tools: Mapping[str, Arguments] = {}
+    """By tool name, in place of `default`."""
+
+    def of(self, tool: str) -> Arguments:
+        """Return the rule for a tool."""
+        return self.tools.get(tool, self.default)
+
+
+# ---------------------------------------------------------------- paths
+
+
+def look_up(value: Any, path: str) -> Any:
+    """Return what stands at `path`, MISSING when nothing does. Where a name holds dots, the longest name wins.
+
+    >>> look_up({"who": [{"id": 3}]}, "who.0.id"), look_up({"who.id": 4, "who": {"id": 3}}, "who.id")
+    (3, 4)
+    """
+    rest = path.split(".") if path else []
+    while rest:
+        name, rest = _step(value, rest)
+        if name is MISSING:
+            return MISSING
+        value = value[name]
+    return value
+
+
+def without(value: Mapping[str, Any], paths: Sequence[str]) -> Mapping[str, Any]:
+    """Return `value` without what stands at `paths`; what is shared with `value` is not changed.
+
+    >>> without({"q": 1, "meta": {"id": 7, "lang": "nb"}}, ["meta.id"])
+    {'q': 1, 'meta': {'lang': 'nb'}}
+    """
+    for path in paths:
+        value = {} if not path else cast("Mapping[str, Any]", _without(value, path))
+    return value
+
+
+def _without(value: Any, path: str) -> Any:
+    trail: list[tuple[Any, Any]] = []
+    here, rest = value, path.split(".")
+    while rest:
+        name, rest = _step(here, rest)
+        if name is MISSING:
+            return value
+        trail.append((here, name))
+        here = here[name]
+    holder, name = trail.pop()
+    result = _dropped(holder, name)
+    for holder, name in reversed(trail):
+        result = _replaced(holder, name, result)
+    return result
+
+
+def _step(value: Any, parts: list[str]) -> tuple[Any, list[str]]:
+    """Return the name or position that the path goes through next, and the rest of the path."""
+    if isinstance(value, Mapping):
+        for count in range(len(parts), 0, -1):
+            name = ".".join(parts[:count])
+            if name in value:
+                return name, parts[count:]
+    elif isinstance(value, list | tuple) and parts[0].isdecimal() and int(parts[0]) < len(cast("list[Any]", value)):
+        return int(parts[0]), parts[1:]
+    return MISSING, []
+
+
+def _dropped(holder: Any, name: Any) -> Any:
+    if isinstance(holder, Mapping):
+        return {key: value for key, value in cast("dict[Any, Any]", holder).items() if key != name}
+    return [item for index, item in enumerate(holder) if index != name]
+
+
+def _replaced(holder: Any, name: Any, value: Any) -> Any:
+    if isinstance(holder, Mapping):
+        return {**cast("dict[Any, Any]", holder), name: value}
+    return [value if index == name else item for index, item in enumerate(holder)]
+
+
+# ---------------------------------------------------------------- values
+
+
+def _differences(rule: ValueRule, path: str, wanted: Any, given: Any) -> Iterator[Difference]:
+    if rule.fits(wanted, given):
+        return
+    if isinstance(rule, _Leafwise) and wanted is not MISSING and given is not MISSING:
+        inside = list(rule.differences(path, wanted, given))
+        if inside:
+            yield from inside
+            return
+    yield Difference(path, wanted, given)
+
+
+def _children(wanted: Any, given: Any) -> list[tuple[str, Any, Any]] | None:
+    """Return what two containers of one kind hold, side by side; None when they are to be compared as leaves."""
+    if isinstance(wanted, Mapping) and isinstance(given, Mapping):
+        return _entries(cast("Mapping[Any, Any]", wanted), cast("Mapping[Any, Any]", given))
+    if isinstance(wanted, list | tuple) and isinstance(given, list | tuple):
+        return _items(cast("Sequence[Any]", wanted), cast("Sequence[Any]", given))
+    return None
+
+
+def _entries(wanted: Mapping[Any, Any], given: Mapping[Any, Any]) -> list[tuple[str, Any, Any]] | None:
+    names = dict.fromkeys([*wanted, *given])
+    if not all(isinstance(name, str) for name in names):
+        return None  # 1, True and "1" are three keys, which a look-up would mix
+    return [(name, wanted.get(name, MISSING), given.get(name, MISSING)) for name in names]
+
+
+def _items(wanted: Sequence[Any], given: Sequence[Any]) -> list[tuple[str, Any, Any]]:
+    return [
+        (str(index), wanted[index] if index < len(wanted) else MISSING, given[index] if index < len(given) else MISSING)
+        for index in range(max(len(wanted), len(given)))
+    ]
+
+
+def _list(value: Any) -> list[Any] | None:
+    return list(cast("Sequence[Any]", value)) if isinstance(value, list | tuple) else None
+
+
+def _holds(given: Mapping[Any, Any], part: Mapping[Any, Any]) -> bool:
+    return all(EQUAL.fits(value, given.get(name, MISSING)) for name, value in part.items())
+
+
+def _kind(value: Any) -> Any:
+    return value if value is MISSING else None
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+_WIDEST: Final = 400
+"""Decimal places beyond which a Decimal is no number to calculate with."""
+
+
+def _number(value: Any) -> Fraction | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Fraction(value)
+    if isinstance(value, float):
+        return _decimal(value) if value - value == 0 else None
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _WIDEST:
+        return Fraction(value)
+    return None
+
+
+def _decimal(value: float) -> Fraction:
+    # 0.100001 and 0.1 are a millionth apart as written; their doubles are a little more.
+    return Fraction(repr(float(value)))
