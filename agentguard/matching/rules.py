@@ -387,7 +387,7 @@ def _differences(rule: ValueRule, path: str, wanted: Any, given: Any) -> Iterato
 def _children(wanted: Any, given: Any) -> list[tuple[str, Any, Any]] | None:
     """Return what two containers of one kind hold, side by side; None when they are to be compared as leaves."""
     if isinstance(wanted, Mapping) and isinstance(given, Mapping):
-        return _entries(cast("Mapping[Any, Any]", wanted), cast("Mapping[Any, Any]", given))
+        return _entries(cast("dict[Any, Any]", wanted), cast("dict[Any, Any]", given))
     if isinstance(wanted, list | tuple) and isinstance(given, list | tuple):
         return _items(cast("Sequence[Any]", wanted), cast("Sequence[Any]", given))
     return None
