@@ -25,7 +25,15 @@ FRAMEWORKS = {
 OWN_EXTRAS = sorted(PROJECT["project"]["optional-dependencies"].keys() - FRAMEWORKS)
 ALL = f".[{','.join(OWN_EXTRAS)}]"
 """With every extra but the frameworks, whose pins contradict each other."""
-BESIDE_THE_SOURCE = ["tests", "docs", "examples", "benchmarks", "README.md", "pyproject.toml"]
+BESIDE_THE_SOURCE = [
+    "tests",
+    "docs",
+    "examples",
+    "benchmarks",
+    "pyproject.toml",
+    "LICENSE",
+    *map(str, ROOT.glob("*.md")),
+]
 
 
 def group(name: str) -> tuple[str, ...]:
@@ -79,7 +87,7 @@ def wheel(session: nox.Session) -> None:
     (built,) = room.glob("dist/*.whl")
     session.install("--force-reinstall", f"{built}[{','.join(OWN_EXTRAS)}]")
     for name in BESIDE_THE_SOURCE:
-        _copy(ROOT / name, checkout / name)
+        _copy(ROOT / name, checkout / Path(name).name)
     session.chdir(checkout)
     session.run("python", "-c", "import agentguard; assert 'site-packages' in agentguard.__file__, agentguard.__file__")
     session.run("pytest", "-n", "2", "-m", "not slow", *session.posargs)
