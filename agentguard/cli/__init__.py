@@ -1,1 +1,37 @@
-def main() -> None: ...
+"""The command `agentguard`: one file a command. What a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from agentguard.cli.demo import demo
+from agentguard.cli.score import score
+from agentguard.cli.show import show
+from agentguard.errors import AgentGuardError
+
+BAD_INPUT = 2
+"""Exit code for input that cannot be used."""
+
+app = typer.Typer(
+    name="agentguard",
+    help="Scores the trajectories of agents, and shows what a guard would have done about them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, score, show):
+    app.command()(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; ends by SystemExit: 0 fine, 1 a verdict failed, 2 bad input, 3 not enough data."""
+    try:
+        app(args=arguments, prog_name="agentguard")
+    except AgentGuardError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(BAD_INPUT) from None

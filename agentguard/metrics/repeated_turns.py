@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentguard.loops import Place
-from agentguard.metrics.repeats import kinds
+from agentguard.metrics.repeats import counts_against, kinds
 from agentguard.metrics.score import Reason, Score
 from agentguard.metrics.subject import Subject
 
@@ -18,7 +18,7 @@ def repeated_turns(subject: Subject) -> Score:
         return Score("repeated_turns", unscored=subject.undecided)
     again = _turns(subject, [index for index in subject.repeats if subject.places[index].in_turn])
     steps = tuple(index for turn in again for index in turn)
-    reasons = tuple(_reason(subject, turn) for turn in again if not _changed(subject, turn))
+    reasons = tuple(_reason(subject, turn) for turn in again if _counts_against(subject, turn))
     data = {**kinds(subject, steps), "duplicates": duplicates}
     return Score("repeated_turns", float(len(again)), reasons, steps, data=data)
 
@@ -31,8 +31,9 @@ def _turns(subject: Subject, indices: list[int]) -> list[tuple[int, ...]]:
     return [tuple(turn) for turn in turns.values()]
 
 
-def _changed(subject: Subject, turn: tuple[int, ...]) -> bool:
-    return any(subject.places[index].stale is False for index in turn)
+def _counts_against(subject: Subject, turn: tuple[int, ...]) -> bool:
+    changed = any(subject.places[index].stale is False for index in turn)
+    return not changed and any(counts_against(subject, index) for index in turn)
 
 
 def _reason(subject: Subject, turn: tuple[int, ...]) -> Reason:

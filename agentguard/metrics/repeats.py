@@ -14,7 +14,8 @@ def repeats(subject: Subject) -> Score:
 
     A streak whose results kept changing makes progress (polling, paging by a hidden cursor): it is counted, and is no
     reason to fail the run. Repeats of whole parallel turns are counted by `repeated_turns`, calls of tools that are
-    declared repeatable by nobody. Where some neighbours cannot be compared, the value is what is certain.
+    declared repeatable by nobody. A repeat that a guard refused is counted and is no reason either: it never reached
+    the tool. Where some neighbours cannot be compared, the value is what is certain.
     """
     if subject.trajectory.complete is False:
         return Score("repeats", unscored=subject.undecided)
@@ -25,17 +26,23 @@ def repeats(subject: Subject) -> Score:
     return Score("repeats", float(len(found)), reasons, found, subject.undecided, kinds(subject, found))
 
 
+def counts_against(subject: Subject, index: int) -> bool:
+    """Whether a repeat speaks against the run: it ran, and is not known to have given another result."""
+    return subject.places[index].stale is not False and not subject.refused(index)
+
+
 def kinds(subject: Subject, found: Iterable[int]) -> dict[str, int]:
     """Return how many of these repeats gave the same result again, another one, or none that is known."""
     count = Counter(subject.places[index].stale for index in found)
-    return {"stale": count[True], "changing": count[False], "unknown": count[None]}
+    refused = sum(subject.refused(index) for index in found)
+    return {"stale": count[True], "changing": count[False], "unknown": count[None], "refused": refused}
 
 
 def _reasons(subject: Subject, found: tuple[int, ...]) -> tuple[Reason, ...]:
     streaks: dict[tuple[str, int], list[int]] = {}
     for index in found:
         streaks.setdefault((subject.trajectory.steps[index].lane, subject.places[index].streak), []).append(index)
-    wrong = [again for again in streaks.values() if any(subject.places[index].stale is not False for index in again)]
+    wrong = [again for again in streaks.values() if any(counts_against(subject, index) for index in again)]
     return tuple(_reason(subject, again) for again in wrong)
 
 

@@ -13,7 +13,7 @@ import orjson
 from agentguard.errors import SchemaError
 from agentguard.fingerprint import canonical
 from agentguard.loops import Place
-from agentguard.replay import places
+from agentguard.replay import places, was_refused
 from agentguard.schema import Validator
 from agentguard.tools import Tool
 from agentguard.trajectory import Trajectory
@@ -94,16 +94,23 @@ class Subject:
 
     @cached_property
     def loops(self) -> tuple[int, ...]:
-        """Indices of the calls that went round with nothing new: repeats that gave no other result, and cycles."""
+        """Indices of the calls that went round with nothing new: repeats that gave no other result, and cycles.
+
+        A call that a guard refused is among them: the model asked for it.
+        """
         stale = {index for index in self.repeats if self.places[index].stale is not False}
         return tuple(index for index, place in enumerate(self.places) if index in stale or place.period)
 
     @cached_property
     def troubles(self) -> Mapping[int, str]:
-        """Kind of trouble by step, the first that fits: "loop", "failure" or "invalid" (arguments)."""
+        """Kind of trouble by step, the first that fits: "loop" (unless refused), "failure" or "invalid" (arguments)."""
         found = dict.fromkeys((i for i in range(len(self.trajectory.steps)) if self.invalid(i)), "invalid")
         found |= dict.fromkeys((i for i in range(len(self.trajectory.steps)) if self.failed(i)), "failure")
-        return found | dict.fromkeys(self.loops, "loop")
+        return found | dict.fromkeys((i for i in self.loops if not self.refused(i)), "loop")
+
+    def refused(self, index: int) -> bool:
+        """Whether a guard refused the call."""
+        return was_refused(self.trajectory.steps[index])
 
     @cached_property
     def validators(self) -> Mapping[str, Validator | None]:

@@ -15,7 +15,7 @@ def waste(subject: Subject) -> Score:
     use is recorded by run, not by call. None in `data` means not recorded.
     """
     twice = (index for index, place in enumerate(subject.places) if place.duplicate)
-    found = tuple(sorted({*subject.troubles, *twice}))
+    found = tuple(sorted({*subject.troubles, *subject.loops, *twice}))
     return Score("waste", float(len(found)), steps=found, unscored=subject.undecided, data=_data(subject, found))
 
 

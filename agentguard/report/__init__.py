@@ -1,1 +1,78 @@
-"""To be written."""
+"""What was found about many runs, and the forms in which it is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from agentguard.scoring import Grade, Row, RunScore, rows
+from agentguard.traces.report import ReadReport, Skipped
+from agentguard.trajectory import UNKNOWN
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that any form of a report shows."""
+
+    runs: tuple[RunScore, ...]
+    """In the order read."""
+    rows: tuple[Row, ...]
+    """One a model + harness, sorted by both."""
+    skipped: Mapping[str, int]
+    """Things that could not be read, by reason."""
+    skipped_examples: tuple[Skipped, ...]
+    """The first of them; `skipped` counts all."""
+    step_budget: int | None
+    """None when there was none."""
+    match: str | None
+    """The match mode by name. None when nothing was matched."""
+
+    @property
+    def calls(self) -> int:
+        """Attempted calls of all runs."""
+        return sum(run.calls for run in self.runs)
+
+    @property
+    def grades(self) -> Counter[Grade]:
+        """Runs by verdict."""
+        return Counter(run.grade for run in self.runs)
+
+    @property
+    def without_harness(self) -> int:
+        """Runs filed under an unknown harness: their figures compare with nothing."""
+        return sum(run.key.harness == UNKNOWN for run in self.runs)
+
+    @property
+    def verdict(self) -> str:
+        """READY, NOT READY or NOT ENOUGH DATA."""
+        return _WORDS[self.exit_code]
+
+    @property
+    def exit_code(self) -> int:
+        """0 when no run fails, 1 when one does, 3 when there is no verdict about any run."""
+        grades = self.grades
+        return 1 if grades[Grade.FAIL] else 0 if grades[Grade.PASS] else 3
+
+    def failing(self) -> list[RunScore]:
+        """Return the runs that fail, the worst first: most reasons, then most calls, then by name."""
+        failed = [run for run in self.runs if run.grade is Grade.FAIL]
+        return sorted(failed, key=lambda run: (-len(run.reasons), -run.calls, run.run_id))
+
+
+_WORDS = {0: "READY", 1: "NOT READY", 3: "NOT ENOUGH DATA"}
+
+
+def report(
+    runs: Iterable[RunScore], read: ReadReport, *, step_budget: int | None = None, match: str | None = None
+) -> Report:
+    """Return the report about these runs. `read` is used up with them, and so is asked for what was skipped after."""
+    scored = tuple(runs)
+    return Report(
+        runs=scored,
+        rows=tuple(rows(scored)),
+        skipped=dict(read.reasons.most_common()),
+        skipped_examples=tuple(read.examples),
+        step_budget=step_budget,
+        match=match,
+    )

@@ -1,0 +1,58 @@
+"""`agentguard score`: verdicts about recorded runs, and the figures of every model + harness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentguard.cli.options import Format, Harness, Json, Model, Strict, Traces
+
+
+def score(
+    traces: Traces,
+    step_budget: Annotated[
+        int | None, typer.Option(min=0, help="Calls that may reach a tool; more of them fail the run.")
+    ] = None,
+    outcomes: Annotated[
+        Path | None, typer.Option(help="JSON, JSON lines or CSV of run_id and outcome, where the traces tell none.")
+    ] = None,
+    as_json: Json = False,
+    limit: Annotated[
+        int, typer.Option(min=0, help="How many failing runs to show, the worst first; 0 shows all.")
+    ] = 10,
+    format: Format = None,
+    model: Model = None,
+    harness: Harness = None,
+    strict: Strict = False,
+) -> None:
+    """Score recorded runs: were the necessary calls made, loops, steps against budget, how it ended.
+
+    Exit code 0 when no run fails, 1 when one does, 2 for bad input, 3 when nothing could be scored.
+
+    Example: `agentguard score runs/ --step-budget 20`
+    """
+    from agentguard.cli import terminal
+    from agentguard.cli.outcomes import load_outcomes
+    from agentguard.cli.runs import read_runs, refuse_skipped
+    from agentguard.report import report
+    from agentguard.report.as_json import as_json as written
+    from agentguard.report.terminal import show
+    from agentguard.scoring import score as scored
+    from agentguard.traces.report import ReadReport
+
+    told = ReadReport()
+    known = load_outcomes(outcomes) if outcomes is not None else None
+    with terminal.reading() as progress:
+        runs = read_runs(
+            traces, told=told, format=format, model=model, harness=harness, outcomes=known, progress=progress
+        )
+        found = report(scored(runs, step_budget=step_budget), told, step_budget=step_budget)
+    if strict:
+        refuse_skipped(told)
+    if as_json:
+        terminal.write(written(found))
+    else:
+        show(found, terminal.stdout(), limit=limit)
+    raise typer.Exit(found.exit_code)

@@ -1,0 +1,226 @@
+"""Runs in, scores out: for every run a verdict with all its reasons, for every model + harness the figures."""
+
+from __future__ import annotations
+
+import enum
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from agentguard.metrics import BUILT_IN, Metric, Reason, Score, Subject
+from agentguard.tools import Tool
+from agentguard.trajectory import Ending, RunKey, Trajectory
+
+VERDICT: Final = ("match", "repeats", "repeated_turns", "cycles", "steps", "ending", "outcome")
+"""The metrics whose reasons fail a run, in the order in which the reasons are listed: necessary calls made, loops,
+steps against the budget, and only then how it ended and whether the final state passed."""
+
+
+class Grade(enum.StrEnum):
+    """The verdict about a run."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNSCORED = "unscored"
+    """Nothing is known to be wrong, and something that had to be looked at was not recorded."""
+
+
+class RunScore(msgspec.Struct, frozen=True, kw_only=True):
+    """One run judged."""
+
+    run_id: str
+    key: RunKey
+    grade: Grade
+    response: Grade
+    """The verdict of whoever looks at the final state alone: UNSCORED when nobody said whether it passed."""
+    reasons: tuple[Reason, ...]
+    """Everything that fails the run, in the order of `VERDICT`. Empty unless `grade` is FAIL."""
+    unscored: tuple[str, ...]
+    """Why parts of the verdict could not be given. Empty when all were."""
+    calls: int
+    """Attempted calls."""
+    scores: Mapping[str, Score]
+    """Every metric's score, by name."""
+    ending: Ending
+    outcome: bool | None = None
+    task: str | None = None
+    source: str | None = None
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """So many of so many."""
+
+    hits: int
+    of: int
+
+    @property
+    def share(self) -> float | None:
+        """Hits by number; None of none."""
+        return self.hits / self.of if self.of else None
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over the runs of a row."""
+
+    mean: float | None
+    """None when no run has a value."""
+    median: float | None
+    runs: int
+    """Runs with a value."""
+    unscored: int
+    """Runs to which it applies and that could not be scored, or only in part."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one model + harness."""
+
+    key: RunKey
+    runs: int
+    calls: int
+    """Attempted calls."""
+    passed: Rate
+    """Verdict PASS, of the runs with a verdict."""
+    success: Rate
+    """Final state right, of the runs where somebody said."""
+    back_to_back: Rate
+    """At least one repeat of a call or turn just before it, of the runs where that can be told."""
+    over_budget: Rate
+    """More steps than the budget, of the runs that have one."""
+    not_terminated: Rate
+    """Stopped by a limit, or without any end, of all runs."""
+    accidental: Rate
+    """Success in spite of loops, failures or invalid arguments, of the successes where that can be told."""
+    selection: float | None
+    """Mean F1 of tool selection. None without a reference."""
+    arguments: float | None
+    """Mean share of right arguments among the calls whose tool was right. None without a reference."""
+    median_steps: float | None
+    """Median of the steps. None without runs."""
+    unscored: int
+    """Runs without a verdict because something was not recorded."""
+    figures: Mapping[str, Figure]
+    """Every metric, by name."""
+
+
+def judge(subject: Subject, *, metrics: Mapping[str, Metric] = BUILT_IN) -> RunScore:
+    """Return the scores of one run and the verdict that follows from them."""
+    run = subject.trajectory
+    scores = {name: metric(subject) for name, metric in metrics.items()}
+    told = [scores[name] for name in VERDICT if name in scores]
+    reasons = tuple(reason for score in told for reason in score.reasons)
+    unscored = tuple(dict.fromkeys(score.unscored for score in told if score.unscored is not None))
+    return RunScore(
+        run_id=run.run_id,
+        key=run.key,
+        grade=Grade.FAIL if reasons else Grade.UNSCORED if unscored else Grade.PASS,
+        response=_GRADES[run.outcome],
+        reasons=reasons,
+        unscored=unscored,
+        calls=len(run.steps),
+        scores=scores,
+        ending=run.ending,
+        outcome=run.outcome,
+        task=run.task,
+        source=run.source,
+    )
+
+
+_GRADES: Final = {True: Grade.PASS, False: Grade.FAIL, None: Grade.UNSCORED}
+
+
+def score(
+    trajectories: Iterable[Trajectory],
+    *,
+    step_budget: int | None = None,
+    tools: Mapping[str, Tool] | None = None,
+    metrics: Mapping[str, Metric] = BUILT_IN,
+) -> Iterator[RunScore]:
+    """Yield the scores of the runs, one by one.
+
+    Args:
+        trajectories: The runs.
+        step_budget: Calls that may reach a tool. None means no ceiling.
+        tools: What is declared about tools, by name: schemas, and whether repeats are normal.
+        metrics: Which to work out, by name.
+    """
+    for trajectory in trajectories:
+        yield judge(Subject(trajectory, step_budget=step_budget, tools=tools), metrics=metrics)
+
+
+def rows(scored: Iterable[RunScore]) -> list[Row]:
+    """Return the figures of every model + harness, sorted by both. They do not depend on the order of the runs."""
+    by_key: dict[RunKey, list[RunScore]] = {}
+    for run in scored:
+        by_key.setdefault(run.key, []).append(run)
+    return [_row(key, by_key[key]) for key in sorted(by_key, key=_sortable)]
+
+
+def _sortable(key: RunKey) -> tuple[str, str, str]:
+    return key.model, key.harness, key.digest or ""
+
+
+def _row(key: RunKey, runs: list[RunScore]) -> Row:
+    names = dict.fromkeys(name for run in runs for name in run.scores)
+    figures = {name: _figure([run.scores[name] for run in runs if name in run.scores]) for name in names}
+    return Row(
+        key=key,
+        runs=len(runs),
+        calls=sum(run.calls for run in runs),
+        passed=_rate(_passed(run) for run in runs),
+        success=_rate(run.outcome for run in runs),
+        back_to_back=_rate(back_to_back(run) for run in runs),
+        over_budget=_rate(over_budget(run) for run in runs),
+        not_terminated=_rate(not_terminated(run) for run in runs),
+        accidental=_rate(_holds(run, "recovery") for run in runs),
+        selection=figures["selection"].mean if "selection" in figures else None,
+        arguments=figures["arguments"].mean if "arguments" in figures else None,
+        median_steps=figures["steps"].median if "steps" in figures else None,
+        unscored=sum(run.grade is Grade.UNSCORED for run in runs),
+        figures=figures,
+    )
+
+
+def back_to_back(run: RunScore) -> bool | None:
+    """Whether a call or turn of the run stood just behind an identical one; None when that cannot be told."""
+    answers = {_holds(run, "repeats"), _holds(run, "repeated_turns")}
+    return True if True in answers else None if None in answers else False
+
+
+def over_budget(run: RunScore) -> bool | None:
+    """Whether the run took more steps than its budget; None when it had none, or steps are missing."""
+    steps = run.scores.get("steps")
+    if steps is None or steps.data.get("budget") is None:
+        return None
+    return True if steps.reasons else None if steps.unscored else False
+
+
+def not_terminated(run: RunScore) -> bool:
+    """Whether the run neither finished nor failed by itself."""
+    return run.ending in (Ending.HALTED, Ending.UNFINISHED)
+
+
+def _passed(run: RunScore) -> bool | None:
+    return None if run.grade is Grade.UNSCORED else run.grade is Grade.PASS
+
+
+def _holds(run: RunScore, metric: str) -> bool | None:
+    score = run.scores.get(metric)
+    return None if score is None or score.value is None else score.value > 0
+
+
+def _rate(answers: Iterable[bool | None]) -> Rate:
+    told = [answer for answer in answers if answer is not None]
+    return Rate(sum(told), len(told))
+
+
+def _figure(scores: list[Score]) -> Figure:
+    values = [score.value for score in scores if score.value is not None]
+    return Figure(
+        mean=math.fsum(values) / len(values) if values else None,
+        median=statistics.median(values) if values else None,
+        runs=len(values),
+        unscored=sum(score.unscored is not None for score in scores),
+    )
