@@ -10,7 +10,7 @@ import msgspec
 from agentguard.call import ToolCall, ToolResult
 from agentguard.decision import ALLOWED, Decision
 from agentguard.ledger import Ledger
-from agentguard.loops import Place
+from agentguard.loops import Place, Token
 from agentguard.tools import Tool
 
 
@@ -34,7 +34,7 @@ class Past(Protocol):
 
 
 class CurrentSpan(Protocol):
-    """A span that can be made the current one of this context and taken back."""
+    """The span of a call that runs, as far as a run deals with it."""
 
     def attach(self) -> None:
         """Make it current."""
@@ -42,6 +42,10 @@ class CurrentSpan(Protocol):
 
     def detach(self) -> None:
         """Make current what was before."""
+        ...
+
+    def end(self, result: ToolResult | str | None, token: Token, error: BaseException | None) -> None:
+        """Say what came back and end it. `error` is what the tool raised, None when it did not."""
         ...
 
 

@@ -111,7 +111,8 @@ class Run:
             mode=str(guard.policy.mode),
             parent=parent._span if parent else None,
         )
-        self._admits_quietly = not self._span.recording and not guard.watches
+        self._recording = self._span.recording
+        self._times = guard.watches
 
     # --- the block ---------------------------------------------------------------------------------------------------
 
@@ -179,7 +180,7 @@ class Run:
         When the call is allowed, follow with `record`; until then it counts as in flight.
         """
         attempt = self._weighed(call)
-        if attempt.decision is not ALLOWED or not self._admits_quietly:
+        if attempt.decision is not ALLOWED or self._recording or self._times:
             self._settle(attempt)
             if attempt.feedback is not None:
                 return attempt.decision
@@ -278,10 +279,13 @@ class Run:
     def begin(self, call: ToolCall) -> Attempt:
         """Judge a call; raise RunHalted when the run ends here. A call that may run has its span made current."""
         attempt = self._weighed(call)
-        if attempt.decision is not ALLOWED or not self._admits_quietly:
-            self._settle(attempt)
-            if attempt.feedback is not None and attempt.decision.action is Action.HALT:
-                raise RunHalted(attempt.decision, self.trajectory)
+        if attempt.decision is ALLOWED and not self._times:
+            if self._recording:
+                attempt.span = self._span.call(attempt)
+            return attempt
+        self._settle(attempt)
+        if attempt.feedback is not None and attempt.decision.action is Action.HALT:
+            raise RunHalted(attempt.decision, self.trajectory)
         return attempt
 
     async def begin_async(self, call: ToolCall) -> Attempt:
@@ -454,10 +458,10 @@ class Run:
 
     def _admit(self, attempt: Attempt) -> None:
         attempt.executed = True
-        if self._span.recording or attempt.watched:
+        if self._times:
             attempt.started_at = time.time_ns()
-        if self._span.recording:
-            attempt.span = self._span.call(attempt.call, attempt.decision, **_where(attempt))
+        if self._recording:
+            attempt.span = self._span.call(attempt)
 
     def _refuse(self, attempt: Attempt) -> None:
         decision = attempt.decision
@@ -474,8 +478,8 @@ class Run:
                 state.lane.refuse(attempt.place, error=_counts_as_failure(decision))
             if decision.code == "deadline":
                 self._past.set_overrun(attempt.call.name, None)
-        if self._span.recording:
-            self._span.refused(attempt.call, decision, **_where(attempt))
+        if self._recording:
+            self._span.refused(attempt)
 
     def _feedback(self, attempt: Attempt, decision: Decision) -> str:
         state = self._lanes.get(attempt.lane)
@@ -577,8 +581,10 @@ class Run:
                 self._settle_trouble(attempt, raised=raised, cut=cut)
             elif self._ordered and attempt.call.name in self._ordered:
                 self._past.add_success(attempt.call.name, attempt.call.arguments or {})
-        if attempt.span is not None:
-            attempt.span.end(_as_result(result), fingerprint=_for_spans(token), error=raised)
+        span = attempt.span
+        if span is not None:
+            attempt.span = None  # the history would keep every span alive otherwise
+            span.end(result, token, raised)
 
     def _settle_trouble(self, attempt: Attempt, *, raised: BaseException | None, cut: bool) -> None:
         """Settle what a call held that did not just succeed."""
@@ -623,16 +629,6 @@ def _counts_as_failure(decision: Decision) -> str | None:
     return None
 
 
-def _where(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "seq": attempt.seq,
-        "lane": attempt.lane,
-        "turn": attempt.turn,
-        "user_turn": attempt.user_turn,
-        "fingerprint": attempt.place.key,
-    }
-
-
 def _as_result(result: ToolResult | str | None) -> ToolResult | None:
     return ToolResult(result) if isinstance(result, str) else result
 
@@ -660,12 +656,6 @@ def _ending_of(error: BaseException | None, halted: Decision | None) -> Ending:
 
 def _digest(text: str) -> bytes:
     return xxhash.xxh3_128_digest(normalised(text).encode("utf-8", "surrogatepass"))
-
-
-def _for_spans(token: Token) -> bytes | None:
-    if isinstance(token, str):
-        return normalised(token).encode("utf-8", "surrogatepass")
-    return token if isinstance(token, bytes) else None
 
 
 def _text_of_error(error: Exception) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping
-from typing import Any, Final, ParamSpec, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 import orjson
@@ -19,18 +19,16 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 
 from agentguard import semconv
+from agentguard.attempt import Attempt
 from agentguard.call import ToolCall, ToolResult, Usage
-from agentguard.decision import Action, Decision
-from agentguard.fingerprint import digest
+from agentguard.decision import ALLOWED, Action, Decision
+from agentguard.fingerprint import digester, normalised
+from agentguard.loops import Outcome, Token
 from agentguard.redaction import Redaction
-from agentguard.trajectory import UNKNOWN, Ending, RunKey
+from agentguard.trajectory import MAIN_LANE, UNKNOWN, Ending, RunKey
 
 CAPTURE_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CAPTURES: Final = ("true", "1", "span_only", "span_and_event", "event_only")
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
     """Whether arguments and results are written, and what is taken out of them first."""
@@ -96,18 +94,18 @@ class SpanWriter:
             semconv.POLICY_DIGEST: policy_digest,
             semconv.POLICY_MODE: mode,
         })  # fmt: skip
-        return self.guarded(self._run, attributes, agent, parent) or RunSpan(self, trace.INVALID_SPAN, {}, owned=False)
-
-    def guarded(self, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Return what `write` does; log its fault once, and return None, where it fails."""
         try:
-            return write(*args, **kwargs)
+            return self._run(attributes, agent, parent)
         except Exception as fault:
-            name = f"{write.__name__}: {type(fault).__name__}"
-            if name not in self._logged:
-                self._logged.add(name)
-                structlog.get_logger("agentguard").warning("agentguard.telemetry_failed", what=name, error=str(fault))
-            return None
+            self.failed("run", fault)
+            return RunSpan(self, trace.INVALID_SPAN, {}, owned=False)
+
+    def failed(self, what: str, fault: Exception) -> None:
+        """Log a fault of telemetry, once for each place and kind; the agent goes on."""
+        name = f"{what}: {type(fault).__name__}"
+        if name not in self._logged:
+            self._logged.add(name)
+            structlog.get_logger("agentguard").warning("agentguard.telemetry_failed", what=name, error=str(fault))
 
     def _run(self, attributes: dict[str, Any], agent: str | None, parent: RunSpan | None) -> RunSpan:
         current = trace.get_current_span()
@@ -134,14 +132,15 @@ class RunSpan:
         """False where a framework's own span is annotated instead; then it is the framework that ends it."""
         self.recording = span.is_recording()
         """False with a no-op provider or a run that is not sampled: nothing needs to be built then."""
-        self.digest_key = secrets.token_bytes(16)
-        """Never exported: fingerprints in spans can be compared within the run, not guessed back."""
+        self.digest = digester(secrets.token_bytes(16))
+        """The key is never exported: fingerprints in spans can be compared within the run, not guessed back."""
         self.context = trace.set_span_in_context(span)
         self._common = {
             semconv.OPERATION_NAME: semconv.EXECUTE_TOOL,
             semconv.TOOL_TYPE: "function",
             semconv.RUN_ID: attributes.get(semconv.RUN_ID, ""),
         }
+        self.captures = writer.content.capture
         self._tokens: list[Any] = []
 
     def attach(self) -> None:
@@ -154,68 +153,50 @@ class RunSpan:
         if self._tokens:
             otel_context.detach(self._tokens.pop())
 
-    def call(
-        self,
-        call: ToolCall,
-        decision: Decision,
-        *,
-        seq: int,
-        lane: str,
-        turn: int | None,
-        user_turn: bool,
-        fingerprint: bytes,
-    ) -> CallSpan | None:
+    def call(self, attempt: Attempt) -> CallSpan | None:
         """Start the span of a call that is about to run, and make it current; None where telemetry fails."""
-        attributes = self._attributes(call, decision, seq, lane, turn, user_turn, fingerprint)
-        return self.writer.guarded(self._call, call, decision, attributes)
+        try:
+            return self._call(attempt)
+        except Exception as fault:
+            self.writer.failed("call", fault)
+            return None
 
-    def refused(
-        self,
-        call: ToolCall,
-        decision: Decision,
-        *,
-        seq: int,
-        lane: str,
-        turn: int | None,
-        user_turn: bool,
-        fingerprint: bytes,
-    ) -> None:
+    def refused(self, attempt: Attempt) -> None:
         """Write the span of a call that did not run: most frameworks leave no trace of it."""
-        attributes = self._attributes(call, decision, seq, lane, turn, user_turn, fingerprint)
-        self.writer.guarded(self._refused, call, decision, attributes)
+        try:
+            self._refused(attempt)
+        except Exception as fault:
+            self.writer.failed("refused", fault)
 
     def finish(
         self, *, ending: Ending, outcome: bool | None, steps: int, halt_code: str | None, usage: Usage | None
     ) -> None:
         """Say how the run ended, and end its span where it is ours."""
-        self.writer.guarded(self._finish, ending, outcome, steps, halt_code, usage)
+        try:
+            self._finish(ending, outcome, steps, halt_code, usage)
+        except Exception as fault:
+            self.writer.failed("finish", fault)
 
-    def _attributes(
-        self,
-        call: ToolCall,
-        decision: Decision,
-        seq: int,
-        lane: str,
-        turn: int | None,
-        user_turn: bool,  # noqa: FBT001 - private, called twice just above
-        fingerprint: bytes,
-    ) -> dict[str, Any]:
+    def _attributes(self, attempt: Attempt) -> dict[str, Any]:
+        """Return what a call's span says at its start. What is usual is left out: each attribute costs."""
+        call, decision = attempt.call, attempt.decision
         attributes: dict[str, Any] = {
             **self._common,
             semconv.TOOL_NAME: call.name,
-            semconv.CALL_SEQ: seq,
-            semconv.CALL_LANE: lane,
-            semconv.CALL_FINGERPRINT: digest(fingerprint, key=self.digest_key),
-            semconv.CALL_ACTION: decision.action.word,
-            semconv.CALL_EXECUTED: decision.action < _BLOCK,
+            semconv.CALL_SEQ: attempt.seq,
+            semconv.CALL_FINGERPRINT: self.digest(attempt.place.key),
         }
+        if decision is not ALLOWED:
+            attributes[semconv.CALL_ACTION] = _WORDS[decision.action]
+        if attempt.lane != MAIN_LANE:
+            attributes[semconv.CALL_LANE] = attempt.lane
         if call.id is not None:
             attributes[semconv.TOOL_CALL_ID] = call.id
-        if turn is not None:
-            attributes[semconv.CALL_TURN] = turn
-        if user_turn:
+        if attempt.turn is not None:
+            attributes[semconv.CALL_TURN] = attempt.turn
+        if attempt.user_turn:
             attributes[semconv.CALL_USER_TURN] = True
-        if self.writer.content.capture:
+        if self.captures:
             self._add_arguments(attributes, call)
         return attributes
 
@@ -229,25 +210,28 @@ class RunSpan:
             attributes[semconv.OI_INPUT_VALUE] = text
             attributes[semconv.OI_INPUT_MIME] = "application/json" if raw is None else "text/plain"
 
-    def _call(self, call: ToolCall, decision: Decision, attributes: dict[str, Any]) -> CallSpan:
+    def _call(self, attempt: Attempt) -> CallSpan:
+        attributes = self._attributes(attempt)
         current = trace.get_current_span()
-        if current is not self.span and _is_open_tool(current, call.name):
+        if current is not self.span and _is_open_tool(current, attempt.call.name):
             current.set_attributes(attributes)
             opened = CallSpan(self, current, owned=False)
         else:
-            span = self.writer.tracer.start_span(f"{semconv.EXECUTE_TOOL} {call.name}", attributes=attributes)
+            span = self.writer.tracer.start_span(f"execute_tool {attempt.call.name}", attributes=attributes)
             opened = CallSpan(self, span, owned=True)
-        if decision.verdicts:
-            _add_verdicts(opened.span, decision)
+        if attempt.decision.verdicts:
+            _add_verdicts(opened.span, attempt.decision)
         opened.attach()
         return opened
 
-    def _refused(self, call: ToolCall, decision: Decision, attributes: dict[str, Any]) -> None:
+    def _refused(self, attempt: Attempt) -> None:
+        decision, attributes = attempt.decision, self._attributes(attempt)
         code = decision.code or "refused"
+        attributes[semconv.CALL_EXECUTED] = False
         attributes[semconv.ERROR_TYPE] = f"agentguard.{code.partition('.')[0]}"
-        if self.writer.content.capture and decision.feedback is not None:
+        if self.captures and decision.feedback is not None:
             attributes[semconv.TOOL_CALL_RESULT] = self.writer.content.as_json(decision.feedback)
-        span = self.writer.tracer.start_span(f"{semconv.EXECUTE_TOOL} {call.name}", attributes=attributes)
+        span = self.writer.tracer.start_span(f"execute_tool {attempt.call.name}", attributes=attributes)
         _add_verdicts(span, decision)
         span.set_status(Status(StatusCode.ERROR, f"refused: {code}"))
         span.end()
@@ -294,30 +278,40 @@ class CallSpan:
         if token is not None:
             otel_context.detach(token)
 
-    def end(self, result: ToolResult | None, *, fingerprint: bytes | None, error: BaseException | None) -> None:
-        """Say what came back and end the span. `fingerprint` is that of the normalised result, None when unknown."""
+    def end(self, result: ToolResult | str | None, token: Token, error: BaseException | None) -> None:
+        """Say what came back and end the span. `token` is what stands for the result when results are compared."""
         self.detach()
-        self._run.writer.guarded(self._end, result, fingerprint, error)
+        try:
+            if not isinstance(token, Outcome):
+                self.span.set_attribute(semconv.RESULT_FINGERPRINT, self._digest(token))
+            if self._run.captures and result is not None:
+                self._add_result(result.content if isinstance(result, ToolResult) else result)
+            if error is not None or (isinstance(result, ToolResult) and result.is_error):
+                self._add_error(error)
+            if self._owned:
+                self.span.end()
+        except Exception as fault:
+            self._run.writer.failed("end", fault)
 
-    def _end(self, result: ToolResult | None, fingerprint: bytes | None, error: BaseException | None) -> None:
-        span, content = self.span, self._run.writer.content
-        if fingerprint is not None:
-            span.set_attribute(semconv.RESULT_FINGERPRINT, digest(fingerprint, key=self._run.digest_key))
-        if content.capture and result is not None:
-            text = content.as_json(result.content)
-            span.set_attribute(semconv.TOOL_CALL_RESULT, text)
-            if self._run.writer.openinference:
-                span.set_attribute(semconv.OI_OUTPUT_VALUE, text)
-                span.set_attribute(semconv.OI_OUTPUT_MIME, "application/json")
-        if error is not None or (result is not None and result.is_error):
-            name = "tool_error" if error is None else _qualified(type(error))
-            span.set_attribute(semconv.ERROR_TYPE, name)
-            span.set_status(Status(StatusCode.ERROR, name))
-        if self._owned:
-            span.end()
+    def _digest(self, token: str | bytes) -> str:
+        """Digest the normalised result, so that who reads the span sees the equality that the guard saw."""
+        data = normalised(token).encode("utf-8", "surrogatepass") if isinstance(token, str) else token
+        return self._run.digest(data)
+
+    def _add_result(self, content: Any) -> None:
+        text = self._run.writer.content.as_json(content)
+        self.span.set_attribute(semconv.TOOL_CALL_RESULT, text)
+        if self._run.writer.openinference:
+            self.span.set_attribute(semconv.OI_OUTPUT_VALUE, text)
+            self.span.set_attribute(semconv.OI_OUTPUT_MIME, "application/json")
+
+    def _add_error(self, error: BaseException | None) -> None:
+        name = "tool_error" if error is None else _qualified(type(error))
+        self.span.set_attribute(semconv.ERROR_TYPE, name)
+        self.span.set_status(Status(StatusCode.ERROR, name))
 
 
-_BLOCK = Action.BLOCK
+_WORDS = {action: action.word for action in Action}
 
 
 def _add_verdicts(span: Span, decision: Decision) -> None:

@@ -84,13 +84,9 @@ def wrapped(run: Run, name: str, build: Callable[[int], dict[str, Any]]) -> Work
     return lambda: guarded(name, following().arguments)
 
 
-def blocked(run: Run) -> Work:
-    def dispatch(name: str, arguments: dict[str, Any]) -> str:
-        return "ok"
-
-    guarded = run.wrap(dispatch)
-    following = itertools.cycle([("small", {"line": i}) for i in range(2)] + [("medium", medium(0))]).__next__
-    return lambda: guarded(*following())
+def blocked(guard: Guard) -> Work:
+    """Return calls of a tool whose ceiling is used up: blocked one by one, without an end."""
+    return wrapped(guard.run(model="m", harness="h"), "small", small)
 
 
 def schema_step(name: str, schema: dict[str, Any], build: Callable[[int], dict[str, Any]]) -> tuple[Work, Work]:
@@ -105,6 +101,9 @@ def cases(stack: ExitStack) -> list[Case]:
     span = bare_span(provider)
     silent = Guard(POLICY, tools=TOOLS, tracer_provider=NoOpTracerProvider(), quiet=True)
     spanning = Guard(POLICY, tools=TOOLS, tracer_provider=provider, quiet=True)
+
+    none_left = Policy.from_dict({"budget": {"calls_per_tool": {"small": 0}}})
+    blocking = Guard(none_left, tools=TOOLS, tracer_provider=provider, quiet=True)
 
     def run(guard: Guard) -> Run:
         return guard.run(model="m", harness="h")
@@ -121,7 +120,7 @@ def cases(stack: ExitStack) -> list[Case]:
         case("wrapped call without span, small", wrapped(run(silent), "small", small), 0.15),
         case("wrapped call with span, small", with_span, 1.15),
         case("wrapped call with span, medium", wrapped(run(spanning), "medium", medium), 1.15),
-        case("blocked call, of an allowed one", blocked(run(spanning)), 1.15, with_span),
+        case("blocked call, of an allowed one", blocked(blocking), 1.15, with_span),
         case("schema step, of is_valid", ours, 1.2, bare),
     ]
 
