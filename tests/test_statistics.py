@@ -28,7 +28,7 @@ from agentguard.statistics import (
     wilson,
 )
 
-needs_scipy = pytest.mark.skipif(
+needs_scipy = pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="needs the extra score")
     importlib.util.find_spec("scipy") is None, reason="needs scipy: pip install '.[score]'"
 )
 

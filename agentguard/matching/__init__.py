@@ -5,11 +5,13 @@ from __future__ import annotations
 from agentguard.matching.alignment import Alignment, Entry, Kind
 from agentguard.matching.calls import Attempts, Call, Match, Status, counted, keyed, longest_repeat
 from agentguard.matching.comparison import Comparison, Figures, compare
+from agentguard.matching.explain import Fault, diff, doubts, faults
 from agentguard.matching.rules import (
     ANYTHING,
     EXACTLY,
     MISSING,
     OPTIONAL,
+    PLAIN,
     Arguments,
     Contains,
     Custom,
@@ -31,6 +33,7 @@ __all__ = [
     "EXACTLY",
     "MISSING",
     "OPTIONAL",
+    "PLAIN",
     "Alignment",
     "Arguments",
     "Attempts",
@@ -41,6 +44,7 @@ __all__ = [
     "Difference",
     "Entry",
     "Equal",
+    "Fault",
     "Figures",
     "Folded",
     "Ignored",
@@ -55,6 +59,9 @@ __all__ = [
     "ValueRule",
     "compare",
     "counted",
+    "diff",
+    "doubts",
+    "faults",
     "keyed",
     "longest_repeat",
     "schema",

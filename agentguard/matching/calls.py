@@ -67,6 +67,10 @@ class Call(msgspec.Struct, frozen=True):
     """`ToolCall.fingerprint`, where it is known already. None: worked out when needed (see `keyed`)."""
     rule: Arguments | None = None
     """In a reference: how the arguments of this very call are compared. None: as the rules for its tool say."""
+    id: str | None = None
+    """In a reference: a name for this call, to speak of it where the order of calls is constrained."""
+    absence: str = "arguments not recorded"
+    """Why there are no arguments, where there are none."""
 
     @property
     def identity(self) -> bytes:

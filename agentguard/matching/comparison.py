@@ -14,7 +14,7 @@ from agentguard.matching.assignment import length_in_order, maximum
 from agentguard.matching.calls import Call, Match
 from agentguard.matching.modes import HOLDS
 from agentguard.matching.relation import Relation, relate
-from agentguard.matching.rules import Rules
+from agentguard.matching.rules import PLAIN, Rules
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -30,16 +30,6 @@ class Figures(msgspec.Struct, frozen=True):
 
 UNDECIDED = Figures(None, None, None)
 """The figures when arguments that were not recorded could change them."""
-
-
-def compare(reference: Sequence[Call], actual: Sequence[Call], rules: Rules | None = None) -> Comparison:
-    """Put a run beside a reference. Nothing raises for the sake of the calls' arguments.
-
-    >>> compare([Call("f", {"n": 1})], [Call("f", {"n": 1.0}), Call("g", {})]).passes(Match.SUPERSET)
-    True
-    """
-    rules = rules or Rules()
-    return Comparison(reference, actual, rules, relate(reference, actual, rules))
 
 
 @dataclass(frozen=True)
@@ -124,3 +114,12 @@ def _figures(hits: int, wanted: int, made: int) -> Figures:
     if not wanted and not made:
         return Figures(1.0, 1.0, 1.0)
     return Figures(hits / made if made else None, hits / wanted if wanted else None, 2 * hits / (wanted + made))
+
+
+def compare(reference: Sequence[Call], actual: Sequence[Call], rules: Rules = PLAIN) -> Comparison:
+    """Put a run beside a reference. Nothing raises for the sake of the calls' arguments.
+
+    >>> compare([Call("f", {"n": 1})], [Call("f", {"n": 1.0}), Call("g", {})]).passes(Match.SUPERSET)
+    True
+    """
+    return Comparison(reference, actual, rules, relate(reference, actual, rules))

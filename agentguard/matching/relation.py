@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from agentguard.matching.calls import Call, bits
-from agentguard.matching.rules import Arguments, Rules
-
-UNRECORDED: Final = "arguments not recorded"
+from agentguard.matching.rules import PLAIN, Arguments, Rules
 
 
 class Relation(msgspec.Struct, frozen=True):
@@ -25,12 +23,9 @@ class Relation(msgspec.Struct, frozen=True):
 
 def relate(reference: Sequence[Call], actual: Sequence[Call], rules: Rules) -> Relation:
     """Compare every call of a reference with every call of a run."""
-    plain = rules == _PLAIN and not any(call.rule for call in reference)
+    plain = rules == PLAIN and not any(call.rule for call in reference)
     rows = _by_identity(reference, actual) if plain else None
     return _Builder(actual, rules).relation(reference) if rows is None else Relation(rows, rows, {})
-
-
-_PLAIN: Final = Rules()
 
 
 def _by_identity(reference: Sequence[Call], actual: Sequence[Call]) -> list[int] | None:
@@ -79,17 +74,13 @@ class _Builder:
         if not candidates or not rule.needs_arguments:
             return candidates
         if call.arguments is None:
-            return self.doubt(index, candidates)
-        self.doubt(index, candidates & self.unrecorded)
+            self.doubts.update(((index, j), f"{call.absence} in the reference") for j in bits(candidates))
+            return 0
+        self.doubts.update(((index, j), self.actual[j].absence) for j in bits(candidates & self.unrecorded))
         known = candidates & ~self.unrecorded
         if rule.is_equivalence:
             return self.table(rule, call.tool, known).get(_key(rule, call), 0)
         return self.pairwise(index, call.arguments, rule, known)
-
-    def doubt(self, index: int, candidates: int) -> int:
-        for j in bits(candidates):
-            self.doubts[index, j] = UNRECORDED
-        return 0
 
     def table(self, rule: Arguments, tool: str, known: int) -> dict[bytes, int]:
         table = self.tables.get((id(rule), tool))

@@ -301,6 +301,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return self.tools.get(tool, self.default)
 
 
+PLAIN: Final = Rules()
+"""JSON equality for every tool."""
+
+
 # ---------------------------------------------------------------- paths
 
 

@@ -1,0 +1,159 @@
+"""Why a verdict is what it is: faults for a mode, and the alignment as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from agentguard.fingerprint import canonical
+from agentguard.matching.alignment import Entry, Kind
+from agentguard.matching.calls import Call, Match, turns
+from agentguard.matching.comparison import Comparison
+from agentguard.matching.rules import MISSING, Difference
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing that keeps a run from being what a reference asks for."""
+
+    code: str
+    """Stable and machine-readable, e.g. "match.missing"."""
+    text: str
+    """One phrase for people; holds no argument values."""
+    reference: int | None = None
+    """Index of the reference's call. None when it is about none."""
+    actual: int | None = None
+    """Index of the run's call. None when it is about what is not there."""
+
+
+COUNTED: Final[Mapping[Match, frozenset[Kind]]] = {
+    Match.EXACT: frozenset({Kind.MISSING, Kind.WRONG_ARGUMENTS, Kind.EXTRA, Kind.OUT_OF_ORDER}),
+    Match.EXACT_TURNS: frozenset({Kind.MISSING, Kind.WRONG_ARGUMENTS, Kind.EXTRA}),
+    Match.IN_ORDER: frozenset({Kind.MISSING, Kind.WRONG_ARGUMENTS, Kind.OUT_OF_ORDER}),
+    Match.ANY_ORDER: frozenset({Kind.MISSING, Kind.WRONG_ARGUMENTS, Kind.EXTRA}),
+    Match.SUPERSET: frozenset({Kind.MISSING, Kind.WRONG_ARGUMENTS}),
+    Match.SUBSET: frozenset({Kind.WRONG_ARGUMENTS, Kind.EXTRA}),
+}
+"""The lines of an alignment that are faults, by mode."""
+
+
+def faults(both: Comparison, mode: Match) -> list[Fault]:
+    """Return what fails the run by `mode`: what is missing first. Empty when it passes or nobody can say."""
+    if both.passes(mode) is not False:
+        return []
+    entries = [entry for kind in _WORST_FIRST for entry in both.alignment.of(kind) if kind in COUNTED[mode]]
+    found = [_fault(both, entry) for entry in entries]
+    return found or [Fault("match.turns", _turns_text(both))]
+
+
+_WORST_FIRST: Final = (Kind.MISSING, Kind.WRONG_ARGUMENTS, Kind.OUT_OF_ORDER, Kind.EXTRA)
+
+
+def _fault(both: Comparison, entry: Entry) -> Fault:
+    code = "match.arguments" if entry.kind is Kind.WRONG_ARGUMENTS else f"match.{entry.kind}"
+    return Fault(code, _TEXTS[entry.kind](both, entry), entry.reference, entry.actual)
+
+
+def _missing(both: Comparison, entry: Entry) -> str:
+    tool = _wanted(both, entry).tool
+    wanted = sum(call.tool == tool for call in both.reference)
+    made = sum(call.tool == tool for call in both.actual)
+    return f"expected {tool}, not called" if wanted == 1 else f"expected {tool} {wanted} times, called {made} times"
+
+
+def _wrong_arguments(both: Comparison, entry: Entry) -> str:
+    paths = dict.fromkeys(difference.path or "as a whole" for difference in entry.differences)
+    return f"{_wanted(both, entry).tool}: arguments differ from those expected: {', '.join(paths) or 'all'}"
+
+
+def _out_of_order(both: Comparison, entry: Entry) -> str:
+    return f"{_wanted(both, entry).tool}: expected as call {(entry.reference or 0) + 1} of the reference, out of order"
+
+
+def _extra(both: Comparison, entry: Entry) -> str:
+    return f"{both.actual[entry.actual or 0].tool}: not expected"
+
+
+_TEXTS: Final = {
+    Kind.MISSING: _missing,
+    Kind.WRONG_ARGUMENTS: _wrong_arguments,
+    Kind.OUT_OF_ORDER: _out_of_order,
+    Kind.EXTRA: _extra,
+}
+
+
+def _wanted(both: Comparison, entry: Entry) -> Call:
+    return both.reference[entry.reference or 0]
+
+
+def _turns_text(both: Comparison) -> str:
+    wanted, made = (_sizes(calls) for calls in (both.reference, both.actual))
+    return f"the calls are those expected, their parallel turns are not: expected {wanted}, got {made}"
+
+
+def _sizes(calls: Sequence[Call]) -> str:
+    return "+".join(str(turn.bit_count()) for turn in turns(calls))
+
+
+def doubts(both: Comparison) -> list[str]:
+    """Return why calls could not be compared, one sentence for each cause, calls of the run counted from 1."""
+    causes: dict[str, set[int]] = {}
+    for (_, j), cause in sorted(both.relation.doubts.items()):
+        causes.setdefault(cause, set()).add(j)
+    return [f"{cause} (call {', '.join(str(j + 1) for j in sorted(calls))})" for cause, calls in causes.items()]
+
+
+# ---------------------------------------------------------------- as text
+
+_SIGNS: Final = {
+    Kind.MATCHED: "=",
+    Kind.OUT_OF_ORDER: ">",
+    Kind.WRONG_ARGUMENTS: "~",
+    Kind.UNKNOWN: "?",
+    Kind.MISSING: "-",
+    Kind.EXTRA: "+",
+}
+
+
+def diff(both: Comparison, *, width: int = 100) -> str:
+    """Return the alignment as lines: `=` matched, `>` out of order, `~` wrong arguments, `?` unknown, `-` missing,
+    `+` extra. Lines are cut at `width` characters.
+
+    >>> from agentguard.matching import compare
+    >>> print(diff(compare([Call("a", {}), Call("b", {"n": 1})], [Call("b", {"n": 2}), Call("c", {})])))
+    - a {}
+    ~ b {"n":1}
+        n: expected 1, got 2
+    + c {}
+    """
+    return "\n".join(_cut(line, width) for entry in both.alignment.entries for line in _lines(both, entry))
+
+
+def _lines(both: Comparison, entry: Entry) -> Iterator[str]:
+    call = both.actual[entry.actual or 0] if entry.reference is None else _wanted(both, entry)
+    yield f"{_SIGNS[entry.kind]} {call.tool} {_shown(call.arguments)}{_remark(entry)}"
+    for difference in entry.differences:
+        yield f"    {_difference(difference)}"
+
+
+def _remark(entry: Entry) -> str:
+    if entry.kind is Kind.OUT_OF_ORDER:
+        return f"  (expected as call {(entry.reference or 0) + 1}, made as call {(entry.actual or 0) + 1})"
+    return f"  ({entry.reason})" if entry.reason else ""
+
+
+def _difference(found: Difference) -> str:
+    return f"{found.path or 'arguments'}: expected {_shown(found.wanted)}, got {_shown(found.given)}"
+
+
+def _shown(value: Any) -> str:
+    if value is MISSING:
+        return "nothing"
+    if value is None:
+        return "null"
+    return canonical(value).decode("utf-8", "replace")
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 3] + "..."
