@@ -28,7 +28,7 @@ ONLY_OFFLINE = (
     "scipy",
     "typer",
 )
-EFFECTS = {"asyncio", "opentelemetry", "os", "pathlib", "random", "socket", "subprocess", "time", "urllib"}
+EFFECTS = {"asyncio", "opentelemetry", "os", "random", "socket", "subprocess", "time", "urllib"}
 FRAMEWORKS = ("anthropic", "crewai", "fastmcp", "google.adk", "langchain", "mcp", "openai", "agents", "pydantic_ai")
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+import agentguard
 
 Offer = Callable[[Any], bool]
 
@@ -22,6 +26,10 @@ def is_metric(value: Any) -> bool:
     return inspect.isfunction(value) and value.__annotations__.get("return") == "Score"
 
 
+def is_container(value: Any) -> bool:
+    return type(value).__name__ == "Container"
+
+
 def is_convention(value: Any) -> bool:
     return type(value).__name__ == "Convention"
 
@@ -29,8 +37,15 @@ def is_convention(value: Any) -> bool:
 TABLES = {
     "checks": is_check,
     "metrics": is_metric,
+    "traces.containers": is_container,
     "traces.conventions": is_convention,
 }
+
+
+def test_every_table_is_looked_at_here():
+    root = Path(agentguard.__path__[0])
+    inits = [path for path in root.rglob("__init__.py") if re.search(r"^BUILT_IN\b", path.read_text(), re.M)]
+    assert sorted(".".join(path.parent.relative_to(root).parts) for path in inits) == sorted(TABLES)
 
 
 @pytest.mark.parametrize(("name", "is_offer"), TABLES.items(), ids=TABLES)
