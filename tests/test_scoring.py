@@ -1,0 +1,122 @@
+"""Verdicts about runs and the figures of every model + harness."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from agentguard.call import ToolCall, ToolResult
+from agentguard.metrics import Subject
+from agentguard.scoring import Grade, Rate, RunScore, judge, rows, score
+from agentguard.trajectory import Ending, RunKey, Step, Trajectory
+
+
+def step(tool: str, arguments: dict[str, Any] | None = None, *, error: str | None = None) -> Step:
+    return Step(call=ToolCall(tool, arguments or {}), result=ToolResult(error or "ok", error is not None))
+
+
+def run(*steps: Step, **fields: Any) -> Trajectory:
+    settings: dict[str, Any] = {"run_id": "r", "ending": Ending.FINISHED, "key": RunKey("m", "h 1")}
+    return Trajectory(steps=steps, **(settings | fields))
+
+
+def judged(*steps: Step, step_budget: int | None = None, **fields: Any) -> RunScore:
+    return judge(Subject(run(*steps, **fields), step_budget=step_budget))
+
+
+def texts(scored: RunScore) -> list[str]:
+    return [reason.text for reason in scored.reasons]
+
+
+def test_nothing_wrong_passes():
+    scored = judged(step("a"), step("b"), outcome=True, step_budget=2)
+    assert (scored.grade, scored.response, scored.reasons, scored.unscored) == (Grade.PASS, Grade.PASS, (), ())
+
+
+def test_every_reason_is_listed_in_the_order_of_the_checks():
+    scored = judged(*[step("a")] * 2, step("b"), outcome=False, ending=Ending.HALTED, step_budget=2)
+    assert texts(scored) == [
+        "repeated identical call a",
+        "3 steps against a budget of 2",
+        "did not finish: stopped by a guard or a limit",
+        "the final state is wrong",
+    ]
+    assert (scored.grade, scored.response) == (Grade.FAIL, Grade.FAIL)
+
+
+def test_what_was_not_recorded_leaves_a_run_unscored():
+    blind = [Step(call=ToolCall("a")), Step(call=ToolCall("a"))]
+    scored = judged(*blind, outcome=True)
+    assert (scored.grade, scored.response) == (Grade.UNSCORED, Grade.PASS)
+    assert scored.unscored == ("neither arguments nor fingerprints of neighbouring calls were recorded",)
+
+
+def test_what_is_known_to_be_wrong_fails_a_run_whatever_was_not_recorded():
+    blind = [Step(call=ToolCall("a")), Step(call=ToolCall("a"))]
+    assert judged(*blind, outcome=False).grade is Grade.FAIL
+
+
+def test_the_response_level_is_open_where_nobody_told_the_outcome():
+    assert judged(step("a")).response is Grade.UNSCORED
+
+
+def test_metrics_outside_the_verdict_give_no_reason_to_fail():
+    scored = judged(step("a", error="no"), step("b"), outcome=True)
+    assert (scored.grade, scored.scores["recovery"].value) == (Grade.PASS, 1.0)
+
+
+def test_runs_are_filed_under_model_and_harness():
+    keys = [RunKey("m", "h 1"), RunKey("m", "h 2"), RunKey("m", "h 1", "d1"), RunKey("m", "h 1")]
+    found = rows(score(run(step("a"), key=key, run_id=str(n)) for n, key in enumerate(keys)))
+    assert [(row.key, row.runs) for row in found] == [
+        (RunKey("m", "h 1"), 2),
+        (RunKey("m", "h 1", "d1"), 1),
+        (RunKey("m", "h 2"), 1),
+    ]
+
+
+def test_a_row_counts_what_its_runs_did():
+    runs = [
+        run(step("a"), step("a"), step("b"), outcome=True),
+        run(*[step("a", {"n": n}) for n in range(5)], outcome=False),
+        run(step("a"), ending=Ending.UNFINISHED),
+        run(Step(call=ToolCall("a")), Step(call=ToolCall("a"))),
+    ]
+    (row,) = rows(score(runs, step_budget=4))
+    assert (row.runs, row.calls, row.unscored) == (4, 11, 1)
+    assert (row.success, row.back_to_back, row.over_budget) == (Rate(1, 2), Rate(1, 3), Rate(1, 4))
+    assert (row.not_terminated, row.accidental, row.passed) == (Rate(1, 4), Rate(1, 1), Rate(0, 3))
+    assert row.median_steps == 2.5
+
+
+def test_a_repeated_turn_counts_as_back_to_back():
+    turns = [Step(call=ToolCall(tool, {}), turn=turn) for turn in (1, 2) for tool in ("a", "b")]
+    assert rows(score([run(*turns)]))[0].back_to_back == Rate(1, 1)
+
+
+def test_missing_steps_leave_the_budget_open():
+    (row,) = rows(score([run(step("a"), complete=False)], step_budget=4))
+    assert (row.over_budget, row.over_budget.share) == (Rate(0, 0), None)
+
+
+def test_only_the_metrics_asked_for_are_worked_out():
+    from agentguard.metrics import BUILT_IN
+
+    (row,) = rows(score([run(step("a"))], step_budget=4, metrics={"ending": BUILT_IN["ending"]}))
+    assert (list(row.figures), row.median_steps, row.over_budget) == (["ending"], None, Rate(0, 0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_do_not_depend_on_the_order_of_the_runs(seed: int):
+    runs = [some_run(random.Random(number), number) for number in range(40)]
+    shuffled = random.Random(seed).sample(runs, len(runs))
+    assert rows(score(shuffled, step_budget=6)) == rows(score(runs, step_budget=6))
+
+
+def some_run(chance: random.Random, number: int) -> Trajectory:
+    steps: Iterable[Step] = (step(chance.choice("ab"), {"n": chance.randrange(2)}) for _ in range(chance.randrange(9)))
+    key = RunKey(chance.choice("mn"), chance.choice("hg"))
+    return run(*steps, run_id=str(number), key=key, outcome=chance.choice([True, False, None]))
