@@ -216,9 +216,10 @@ def _asked_at(entry: Entry, turn: Turn) -> str:
 
 def _decision(ran: Ran) -> Decision | None:
     guard = ran.guard or _NO_GUARD
-    action = _ACTIONS.get(str(guard.get(semconv.CALL_ACTION)))
-    if action is None:
+    if semconv.CALL_SEQ not in guard:
         return None
+    # A guard leaves the usual unsaid: no action means that the call was allowed.
+    action = _ACTIONS.get(str(guard.get(semconv.CALL_ACTION, Action.ALLOW.word)), Action.ALLOW)
     verdicts = [
         _verdict(attributes)
         for part in ran.parts
