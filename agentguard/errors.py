@@ -3,6 +3,7 @@
     AgentGuardError                 something the user can mend
     |-- PolicyError                 a setting of a policy: carries `key`
     |-- TraceError                  a trace file: carries `path` and `line`
+    |-- ReferencesError             a file of references: carries `place` and `key`
     |-- SchemaError                 the declaration of a tool: carries `tool`
     |-- LedgerError                 a shared budget store that cannot answer
     `-- IntegrationMissing          an optional package: carries `package` and `extra`
@@ -38,6 +39,16 @@ class TraceError(AgentGuardError):
         super().__init__(f"{path}:{line}: {fault}" if line is not None else f"{path}: {fault}")
         self.path = path
         self.line = line
+        self.fault = fault
+
+
+class ReferencesError(AgentGuardError):
+    """References that cannot be used. `place` is the file with its line, if it has one; `key` the dotted path in it."""
+
+    def __init__(self, place: str, key: str, fault: str) -> None:
+        super().__init__(": ".join(part for part in (place, key, fault) if part))
+        self.place = place
+        self.key = key
         self.fault = fault
 
 

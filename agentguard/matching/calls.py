@@ -86,14 +86,16 @@ def keyed(calls: Iterable[Call]) -> list[Call]:
     ]
 
 
+def counts(call: Call, *, failed: Attempts, refused: Attempts) -> bool:
+    """Whether a call is compared when failed and refused ones are treated so."""
+    if call.status is Status.ERROR:
+        return failed is Attempts.COUNT
+    return call.status is Status.OK or refused is Attempts.COUNT
+
+
 def counted(calls: Iterable[Call], *, failed: Attempts, refused: Attempts) -> list[Call]:
     """Return the calls that are compared when failed and refused ones are treated so."""
-    skipped: set[Status] = set()
-    if failed is Attempts.SKIP:
-        skipped.add(Status.ERROR)
-    if refused is Attempts.SKIP:
-        skipped.add(Status.REFUSED)
-    return [call for call in calls if call.status not in skipped]
+    return [call for call in calls if counts(call, failed=failed, refused=refused)]
 
 
 def turns(calls: Sequence[Call]) -> list[int]:
