@@ -36,7 +36,7 @@ EVALUATION_SCORE = "gen_ai.evaluation.score.value"
 EVALUATION_LABEL = "gen_ai.evaluation.score.label"
 EVALUATION_EXPLANATION = "gen_ai.evaluation.explanation"
 
-# --- OpenInference: written on demand, for the panes of Phoenix and MLflow -----------------------------------------------
+# --- OpenInference: written on demand, for the panes of Phoenix and MLflow -------------------------------------------
 OI_SPAN_KIND = "openinference.span.kind"
 OI_INPUT_VALUE = "input.value"
 OI_INPUT_MIME = "input.mime_type"
@@ -45,12 +45,15 @@ OI_OUTPUT_MIME = "output.mime_type"
 
 # --- our own: the run root -----------------------------------------------------------------------------------------
 RUN_ID = "agentguard.run.id"
+RUN_PARENT_ID = "agentguard.run.parent_id"
 RUN_ENDING = "agentguard.run.ending"
 RUN_OUTCOME = "agentguard.run.outcome"
 RUN_STEPS = "agentguard.run.steps"
+RUN_REFUSED = "agentguard.run.refused"
 RUN_HALT_CODE = "agentguard.run.halt.code"
 RUN_INPUT_TOKENS = "agentguard.run.usage.input_tokens"
 RUN_OUTPUT_TOKENS = "agentguard.run.usage.output_tokens"
+RUN_CACHED_TOKENS = "agentguard.run.usage.cached_tokens"
 RUN_COST_USD = "agentguard.run.usage.cost_usd"
 RUN_TASK = "agentguard.run.task"
 RUN_STARTED = "agentguard.run_started"
@@ -59,6 +62,8 @@ HARNESS_DIGEST = "agentguard.harness.digest"
 POLICY_NAME = "agentguard.policy.name"
 POLICY_DIGEST = "agentguard.policy.digest"
 POLICY_MODE = "agentguard.policy.mode"
+BUDGET_LIMIT = "agentguard.budget.{kind}.limit"
+BUDGET_USED = "agentguard.budget.{kind}.used"
 
 # --- our own: one call ---------------------------------------------------------------------------------------------
 CALL_SEQ = "agentguard.call.seq"
@@ -70,6 +75,8 @@ CALL_EXECUTED = "agentguard.call.executed"
 CALL_ACTION = "agentguard.call.action"
 CALL_ID_SYNTHETIC = "agentguard.call.id.synthetic"
 RESULT_FINGERPRINT = "agentguard.result.fingerprint"
+CONTENT_TRUNCATED = "agentguard.content.truncated"
+CONTENT_REDACTED = "agentguard.content.redacted"
 
 # --- our own: one event per verdict ----------------------------------------------------------------------------------
 VERDICT = "agentguard.verdict"
@@ -77,3 +84,5 @@ VERDICT_CHECK = "agentguard.verdict.check"
 VERDICT_CODE = "agentguard.verdict.code"
 VERDICT_ACTION = "agentguard.verdict.action"
 VERDICT_REASON = "agentguard.verdict.reason"
+VERDICT_LIMIT = "agentguard.verdict.limit"
+VERDICT_USED = "agentguard.verdict.used"

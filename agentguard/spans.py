@@ -8,27 +8,33 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-import orjson
 import structlog
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, Status, StatusCode, TracerProvider
 
 from agentguard import semconv
 from agentguard.attempt import Attempt
 from agentguard.call import ToolCall, ToolResult, Usage
-from agentguard.decision import ALLOWED, Action, Decision
+from agentguard.decision import ALLOWED, Action, Decision, Verdict
 from agentguard.fingerprint import digester, normalised
+from agentguard.ledger import Kind, Ledger
 from agentguard.loops import Outcome, Token
-from agentguard.redaction import Redaction
+from agentguard.redaction import Redacted, Redaction
 from agentguard.trajectory import MAIN_LANE, UNKNOWN, Ending, RunKey
 
 CAPTURE_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_CAPTURES: Final = ("true", "1", "span_only", "span_and_event", "event_only")
+_CAPTURES: Final = ("true", "1", "span_only", "span_and_event")
+"""Values that ask for content on spans; EVENT_ONLY does not, and no event of ours carries content."""
+_LONGEST_NAME: Final = 200
+_MOST_CODES: Final = 64
+
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
     """Whether arguments and results are written, and what is taken out of them first."""
@@ -47,9 +53,13 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
         """Return a text as it may leave the process."""
         return self.redaction.text(text)
 
+    def written(self, value: Any) -> Redacted:
+        """Return a value as it may leave the process."""
+        return self.redaction.apply(value)
+
     def as_json(self, value: Any) -> str:
         """Return a value as JSON text that may leave the process."""
-        return orjson.dumps(self.redaction.value(value), option=orjson.OPT_SORT_KEYS).decode()
+        return self.redaction.apply(value).json
 
 
 class SpanWriter:
@@ -85,6 +95,7 @@ class SpanWriter:
         """Start a run's span and export at once that it started, so that a run that never ends can be known by it."""
         attributes = _without_none({
             semconv.RUN_ID: run_id,
+            semconv.RUN_PARENT_ID: parent.run_id if parent is not None else None,
             semconv.REQUEST_MODEL: _said(key.model),
             semconv.HARNESS_NAME: _said(key.harness),
             semconv.HARNESS_DIGEST: key.digest,
@@ -109,17 +120,25 @@ class SpanWriter:
 
     def _run(self, attributes: dict[str, Any], agent: str | None, parent: RunSpan | None) -> RunSpan:
         current = trace.get_current_span()
-        if parent is None and _is_open(current, semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW):
-            current.set_attributes(attributes)
+        if _is_open(current, semconv.INVOKE_AGENT, semconv.INVOKE_WORKFLOW):
             run = RunSpan(self, current, attributes, owned=False)
+            current.set_attributes(attributes)
         else:
-            name = f"{semconv.INVOKE_AGENT} {agent}" if agent else semconv.INVOKE_AGENT
-            attributes = {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, **attributes}
-            run = RunSpan(self, self.tracer.start_span(name, attributes=attributes), attributes, owned=True)
+            run = RunSpan(self, self._root(attributes, agent, parent), attributes, owned=True)
         if run.recording:
-            within = trace.set_span_in_context(run.span)
-            self.tracer.start_span(semconv.RUN_STARTED, within, attributes=attributes).end()
+            self.tracer.start_span(semconv.RUN_STARTED, run.context, attributes=attributes).end()
+            if self.openinference:
+                run.span.set_attribute(semconv.OI_SPAN_KIND, "AGENT")
         return run
+
+    def _root(self, attributes: dict[str, Any], agent: str | None, parent: RunSpan | None) -> Span:
+        """Start the span of a run; a child run in a thread without context hangs under its parent all the same."""
+        name = f"{semconv.INVOKE_AGENT} {agent[:_LONGEST_NAME]}" if agent else semconv.INVOKE_AGENT
+        return self.tracer.start_span(
+            name,
+            _context_or(parent.context if parent is not None else None),
+            attributes={semconv.OPERATION_NAME: semconv.INVOKE_AGENT, **attributes},
+        )
 
 
 class RunSpan:
@@ -130,6 +149,7 @@ class RunSpan:
         self.span = span
         self.owned = owned
         """False where a framework's own span is annotated instead; then it is the framework that ends it."""
+        self.run_id: str = attributes.get(semconv.RUN_ID, "")
         self.recording = span.is_recording()
         """False with a no-op provider or a run that is not sampled: nothing needs to be built then."""
         self.digest = digester(secrets.token_bytes(16))
@@ -138,14 +158,20 @@ class RunSpan:
         self._common = {
             semconv.OPERATION_NAME: semconv.EXECUTE_TOOL,
             semconv.TOOL_TYPE: "function",
-            semconv.RUN_ID: attributes.get(semconv.RUN_ID, ""),
+            semconv.RUN_ID: self.run_id,
         }
+        if writer.openinference:
+            self._common[semconv.OI_SPAN_KIND] = "TOOL"
         self.captures = writer.content.capture
+        self._refusals = 0
+        self._found: dict[str, tuple[int, Action]] = {}
+        """How often each code was found, and the strongest action it asked for."""
+        self._lock = threading.Lock()
         self._tokens: list[Any] = []
 
     def attach(self) -> None:
         """Make the run's span current for its block."""
-        if self.recording:
+        if self.span.get_span_context().is_valid:  # one that is not sampled too: what is under it must know
             self._tokens.append(otel_context.attach(trace.set_span_in_context(self.span)))
 
     def detach(self) -> None:
@@ -169,11 +195,24 @@ class RunSpan:
             self.writer.failed("refused", fault)
 
     def finish(
-        self, *, ending: Ending, outcome: bool | None, steps: int, halt_code: str | None, usage: Usage | None
+        self,
+        *,
+        ending: Ending,
+        outcome: bool | None,
+        steps: int,
+        halt_code: str | None,
+        usage: Usage | None,
+        ledger: Ledger | None = None,
     ) -> None:
-        """Say how the run ended, and end its span where it is ours."""
+        """Say how the run ended and what it used of its budget, and end its span where it is ours."""
         try:
-            self._finish(ending, outcome, steps, halt_code, usage)
+            if self.span.is_recording():
+                self._finish(ending, outcome, steps, halt_code, usage)
+                self._add_findings()
+                if ledger is not None:
+                    self.span.set_attributes(_budget(ledger))
+                if self.owned:
+                    self.span.end()
         except Exception as fault:
             self.writer.failed("finish", fault)
 
@@ -201,12 +240,12 @@ class RunSpan:
         return attributes
 
     def _add_arguments(self, attributes: dict[str, Any], call: ToolCall) -> None:
-        content = self.writer.content
         raw = call.raw_arguments
-        text = content.as_json(call.arguments) if raw is None else content.redact_text(raw)
+        written = self.writer.content.written(call.arguments if raw is None else raw)
+        text = written.json if raw is None else str(written.value)
         attributes[semconv.TOOL_CALL_ARGUMENTS] = text
+        attributes.update(_alterations(written))
         if self.writer.openinference:
-            attributes[semconv.OI_SPAN_KIND] = "TOOL"
             attributes[semconv.OI_INPUT_VALUE] = text
             attributes[semconv.OI_INPUT_MIME] = "application/json" if raw is None else "text/plain"
 
@@ -217,10 +256,11 @@ class RunSpan:
             current.set_attributes(attributes)
             opened = CallSpan(self, current, owned=False)
         else:
-            span = self.writer.tracer.start_span(f"execute_tool {attempt.call.name}", attributes=attributes)
-            opened = CallSpan(self, span, owned=True)
+            context = None if current is self.span else _context_or(self.context)
+            name = f"execute_tool {attempt.call.name[:_LONGEST_NAME]}"
+            opened = CallSpan(self, self.writer.tracer.start_span(name, context, attributes=attributes), owned=True)
         if attempt.decision.verdicts:
-            _add_verdicts(opened.span, attempt.decision)
+            self._add_verdicts(opened.span, attempt.decision)
         opened.attach()
         return opened
 
@@ -230,30 +270,70 @@ class RunSpan:
         attributes[semconv.CALL_EXECUTED] = False
         attributes[semconv.ERROR_TYPE] = f"agentguard.{code.partition('.')[0]}"
         if self.captures and decision.feedback is not None:
-            attributes[semconv.TOOL_CALL_RESULT] = self.writer.content.as_json(decision.feedback)
-        span = self.writer.tracer.start_span(f"execute_tool {attempt.call.name}", attributes=attributes)
-        _add_verdicts(span, decision)
+            self._add_feedback(attributes, decision.feedback)
+        name = f"execute_tool {attempt.call.name[:_LONGEST_NAME]}"
+        span = self.writer.tracer.start_span(name, _context_or(self.context), attributes=attributes)
+        self._add_verdicts(span, decision)
         span.set_status(Status(StatusCode.ERROR, f"refused: {code}"))
         span.end()
+        with self._lock:
+            self._refusals += 1
+
+    def _add_feedback(self, attributes: dict[str, Any], feedback: str) -> None:
+        text = self.writer.content.as_json(feedback)
+        attributes[semconv.TOOL_CALL_RESULT] = text
+        if self.writer.openinference:
+            attributes[semconv.OI_OUTPUT_VALUE] = text
+            attributes[semconv.OI_OUTPUT_MIME] = "application/json"
+
+    def _add_verdicts(self, span: Span, decision: Decision) -> None:
+        """Write an event for each verdict; one that asks for nothing says that a check failed or a person agreed."""
+        for verdict in decision.verdicts:
+            self._count(verdict)
+            attributes: dict[str, Any] = {
+                semconv.VERDICT_CHECK: verdict.check,
+                semconv.VERDICT_CODE: verdict.code,
+                semconv.VERDICT_ACTION: _WORDS[verdict.action],
+                semconv.VERDICT_REASON: self.writer.content.redact_text(verdict.reason),
+            }
+            if "limit" in verdict.data:
+                attributes[semconv.VERDICT_LIMIT] = verdict.data["limit"]
+                attributes[semconv.VERDICT_USED] = verdict.data["used"]
+            span.add_event(semconv.VERDICT, attributes)
+
+    def _count(self, verdict: Verdict) -> None:
+        with self._lock:
+            times, strongest = self._found.get(verdict.code, (0, Action.ALLOW))
+            if times or len(self._found) < _MOST_CODES:
+                self._found[verdict.code] = times + 1, max(strongest, verdict.action)
+
+    def _add_findings(self) -> None:
+        """Write what was found as evaluations of the run, one for each code, which backends know how to show."""
+        for code, (times, strongest) in self._found.items():
+            if strongest > Action.ALLOW:
+                self.span.add_event(semconv.EVALUATION_RESULT, {
+                    semconv.EVALUATION_NAME: f"agentguard.{code}",
+                    semconv.EVALUATION_SCORE: float(times),
+                    semconv.EVALUATION_LABEL: _WORDS[strongest],
+                    semconv.EVALUATION_EXPLANATION: f"found {times} times; at the most it asked to {_WORDS[strongest]}",
+                })  # fmt: skip
 
     def _finish(
         self, ending: Ending, outcome: bool | None, steps: int, halt_code: str | None, usage: Usage | None
     ) -> None:
-        if not self.recording:
-            return
         self.span.set_attributes(_without_none({
             semconv.RUN_ENDING: str(ending),
             semconv.RUN_OUTCOME: outcome,
             semconv.RUN_STEPS: steps,
+            semconv.RUN_REFUSED: self._refusals,
             semconv.RUN_HALT_CODE: halt_code,
             semconv.RUN_INPUT_TOKENS: usage.input_tokens if usage else None,
             semconv.RUN_OUTPUT_TOKENS: usage.output_tokens if usage else None,
+            semconv.RUN_CACHED_TOKENS: usage.cached_tokens if usage else None,
             semconv.RUN_COST_USD: float(usage.cost_usd) if usage and usage.cost_usd is not None else None,
         }))  # fmt: skip
         if ending in (Ending.HALTED, Ending.FAILED):
-            self.span.set_status(Status(StatusCode.ERROR, halt_code or str(ending)))
-        if self.owned:
-            self.span.end()
+            self.span.set_status(Status(StatusCode.ERROR, f"{ending}: {halt_code}" if halt_code else str(ending)))
 
 
 class CallSpan:
@@ -286,6 +366,8 @@ class CallSpan:
                 self.span.set_attribute(semconv.RESULT_FINGERPRINT, self._digest(token))
             if self._run.captures and result is not None:
                 self._add_result(result.content if isinstance(result, ToolResult) else result)
+            if isinstance(error, GeneratorExit):  # its reader closed the stream early
+                error = None
             if error is not None or (isinstance(result, ToolResult) and result.is_error):
                 self._add_error(error)
             if self._owned:
@@ -299,11 +381,12 @@ class CallSpan:
         return self._run.digest(data)
 
     def _add_result(self, content: Any) -> None:
-        text = self._run.writer.content.as_json(content)
-        self.span.set_attribute(semconv.TOOL_CALL_RESULT, text)
+        written = self._run.writer.content.written(content)
+        attributes: dict[str, Any] = {semconv.TOOL_CALL_RESULT: written.json, **_alterations(written)}
         if self._run.writer.openinference:
-            self.span.set_attribute(semconv.OI_OUTPUT_VALUE, text)
-            self.span.set_attribute(semconv.OI_OUTPUT_MIME, "application/json")
+            attributes[semconv.OI_OUTPUT_VALUE] = attributes[semconv.TOOL_CALL_RESULT]
+            attributes[semconv.OI_OUTPUT_MIME] = "application/json"
+        self.span.set_attributes(attributes)
 
     def _add_error(self, error: BaseException | None) -> None:
         name = "tool_error" if error is None else _qualified(type(error))
@@ -314,31 +397,46 @@ class CallSpan:
 _WORDS = {action: action.word for action in Action}
 
 
-def _add_verdicts(span: Span, decision: Decision) -> None:
-    for verdict in decision.verdicts:
-        span.add_event(
-            semconv.VERDICT,
-            {
-                semconv.VERDICT_CHECK: verdict.check,
-                semconv.VERDICT_CODE: verdict.code,
-                semconv.VERDICT_ACTION: verdict.action.word,
-                semconv.VERDICT_REASON: verdict.reason,
-            },
-        )
+def _context_or(context: Context | None) -> Context | None:
+    """Return None, for the current context, where a span is current; in a thread without one return `context`."""
+    return None if trace.get_current_span().get_span_context().is_valid else context
+
+
+def _alterations(written: Redacted) -> dict[str, bool]:
+    said = {semconv.CONTENT_TRUNCATED: True} if written.cut else {}
+    return {**said, semconv.CONTENT_REDACTED: True} if written.secrets else said
+
+
+def _budget(ledger: Ledger) -> dict[str, float]:
+    """Return limit and use of every ceiling of the run; those for single tools would make too many attributes."""
+    told: dict[str, float] = {}
+    for kind in Kind:
+        limit = getattr(ledger.budget, kind)
+        if kind is not Kind.CALLS_PER_TOOL and limit is not None:
+            told[semconv.BUDGET_LIMIT.format(kind=kind)] = float(limit)
+            told[semconv.BUDGET_USED.format(kind=kind)] = float(getattr(ledger, kind))
+    return told
 
 
 def _is_open(span: Span, *operations: str) -> bool:
-    attributes = getattr(span, "attributes", None)  # the SDK's span has them, the API's has not
-    return span.is_recording() and bool(attributes) and attributes.get(semconv.OPERATION_NAME) in operations
+    """Whether a span that a framework opened does one of these, and is not taken by another run already."""
+    if not span.is_recording():
+        return False
+    attributes = _attributes_of(span)
+    return attributes.get(semconv.OPERATION_NAME) in operations and semconv.RUN_ID not in attributes
 
 
 def _is_open_tool(span: Span, tool: str) -> bool:
     if not span.is_recording():
         return False
-    attributes = getattr(span, "attributes", None) or {}
+    attributes = _attributes_of(span)
     marked = attributes.get(semconv.OPERATION_NAME) == semconv.EXECUTE_TOOL
     marked = marked or attributes.get(semconv.MCP_METHOD) == semconv.MCP_TOOLS_CALL
     return marked and attributes.get(semconv.TOOL_NAME) == tool and semconv.CALL_SEQ not in attributes
+
+
+def _attributes_of(span: Span) -> Mapping[str, Any]:
+    return getattr(span, "attributes", None) or {}  # the SDK's span has them, the API's has not
 
 
 def _qualified(kind: type[BaseException]) -> str:
