@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -17,17 +20,32 @@ ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 POLICY_KEYS = set(PolicyFile.__struct_fields__)
+WITH_PYTHON = [page for page in PAGES if "```python" in page.read_text()]
+COMMAND = re.compile(r"^\$ (agentguard .*)$", re.M)
 SH_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.S | re.M)
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.S | re.M)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_python_and_policies_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    document = Document.parse(str(page), PythonCodeBlockParser(), CodeBlockParser("toml", load_policy))
-    monkeypatch.chdir(tmp_path)
-    outcomes = [example.evaluate() for example in document.examples()]
-    assert not any(outcomes)
+def test_policies_of_a_page_load(page: Path):
+    document = Document.parse(str(page), CodeBlockParser("toml", load_policy))
+    assert not any(example.evaluate() for example in document.examples())
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_of_a_page_runs(page: Path, tmp_path: Path):
+    assert run_python(page, tmp_path).returncode == 0
+
+
+def test_commands_of_the_readme_read_what_its_example_recorded(tmp_path: Path):
+    run_python(README, tmp_path)
+    commands = [shlex.split(line, comments=True) for line in COMMAND.findall(README.read_text())]
+    assert [command[1] for command in commands] == ["score", "show", "policy", "backtest"]
+    for _, *arguments in commands:
+        agentguard = Path(sys.executable).with_name("agentguard")
+        ran = subprocess.run([agentguard, *arguments], cwd=tmp_path, capture_output=True, text=True)
+        assert ran.returncode in (0, 1), ran.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -49,6 +67,15 @@ def test_the_readme_has_two_commands_to_copy():
     demo, tests = SH_BLOCK.findall(README.read_text())
     assert demo.splitlines()[-1] == ".venv/bin/agentguard demo"
     assert tests.splitlines()[-1].startswith(".venv/bin/pytest")
+
+
+def run_python(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the Python blocks of a page in a process of their own: some set OpenTelemetry's global provider."""
+    code = (
+        "import sys; from sybil.document import Document; from sybil.parsers.markdown import PythonCodeBlockParser\n"
+        "for example in Document.parse(sys.argv[1], PythonCodeBlockParser()).examples(): example.evaluate()"
+    )
+    return subprocess.run([sys.executable, "-c", code, str(page)], cwd=folder, text=True, check=True)
 
 
 def load_policy(example: Example) -> None:
