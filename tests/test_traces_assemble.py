@@ -668,3 +668,71 @@ def from_sdk(ended: Any) -> Span:
         events=tuple(Event(each.name, each.timestamp, dict(each.attributes)) for each in ended.events),
         scope_name="agentguard",
     )
+
+
+# --- long input ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "attributes", [{}, {"gen_ai.tool.call.id": "c"}, {"error.type": "x", "gen_ai.tool.call.id": "c"}]
+)
+def test_a_long_chain_of_spans_of_one_call_is_read_in_one_go(attributes):
+    chain = [tool("page", id=str(at), at=(at, 9_999), parent=str(at - 1), attributes=attributes) for at in range(5_000)]
+    assert len(one(*chain).steps) == 1
+
+
+def test_many_calls_of_one_turn_are_joined_in_one_go():
+    asked = [(None, "page", {"n": n}) for n in range(5_000)]
+    ran = [tool("page", {"n": n}, id=str(n), at=(n + 2, n + 3)) for n in range(5_000)]
+    run = one(agent(), chat(*asked, id="m", at=(0, 1)), *ran)
+    assert [step.call.arguments for step in run.steps] == [{"n": n} for n in range(5_000)]
+
+
+def test_many_runs_started_inside_one_another_are_taken_apart():
+    inner = [agent(str(at), parent=str(at - 1), attributes={semconv.RUN_ID: str(at)}) for at in range(2_000)]
+    assert len(list(assemble(inner))) == 2_000
+
+
+def test_two_instrumentations_of_one_request_count_once():
+    used = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 2}
+    run = one(
+        agent(),
+        chat(("c", "page", {}), id="m1", at=(0, 9), attributes=used, scope_name="one"),
+        chat(("c", "page", {}), id="m2", at=(1, 8), attributes=used, scope_name="two"),
+    )
+    assert (run.usage, len(run.steps)) == (Usage(10, 2), 1)
+
+
+def test_the_last_calls_that_an_output_asks_for_never_ran():
+    pending = [{"role": "assistant", "tool_calls": [{"id": "c2", "function": {"name": "page", "arguments": "{}"}}]}]
+    run = one(
+        agent(attributes={"gen_ai.output.messages": json.dumps(pending)}),
+        span("chat", id="m", parent="root", at=(0, 1), attributes={"gen_ai.operation.name": "chat"}),
+        tool("page", {"n": 1}, id="a", at=(2, 3), call_id="c1"),
+    )
+    assert [(step.call.id, step.executed) for step in run.steps] == [("c1", True), ("c2", False)]
+    assert run.ending is Ending.HALTED
+
+
+def test_arguments_that_a_backend_flattened_are_put_together():
+    flat = {"openinference.span.kind": "TOOL", "tool.name": "page", "tool.parameters.n": 1, "tool.parameters.s": "x"}
+    deeper = {"openinference.span.kind": "TOOL", "tool.name": "page", "tool.parameters.properties.n": "int"}
+    run = one(
+        agent(),
+        span(id="a", parent="root", at=(1, 2), attributes=flat),
+        span(id="b", parent="root", at=(3, 4), attributes=deeper),
+    )
+    assert [step.call.arguments for step in run.steps] == [{"n": 1, "s": "x"}, None]
+
+
+def test_a_rejection_that_only_the_step_around_tells_is_the_calls_error():
+    step = {"openinference.span.kind": "CHAIN"}
+    run = one(
+        agent(),
+        span(
+            "Step 1", id="s1", parent="root", at=(0, 9), attributes=step, status_code=Status.ERROR, status_message="no"
+        ),
+        chat(("c", "page", {}), id="m1", at=(1, 8), parent="s1"),
+        chat(id="m2", at=(10, 11), text="done"),
+    )
+    assert run.steps[0].result == ToolResult("no", is_error=True)

@@ -79,13 +79,14 @@ class Ran:
         self._call_id = self._call_id or inner._call_id
         self._outcome = None
         self.guard = self.guard or inner.guard
-        self._arguments = None
+        if self._arguments is not None:
+            self._arguments = _better(self._arguments, inner.told_arguments())
 
     def is_same(self, other: Ran) -> bool:
         """Whether two nested spans can be one call: same name, ids and arguments that do not conflict."""
         if not same_name(self.name, other.name):
             return False
-        if self.call_id is not None and other.call_id is not None and self.call_id != other.call_id:
+        if self._call_id is not None and other._call_id is not None and self._call_id != other._call_id:
             return bool(self.synthetic or other.synthetic) and not self.conflicts(other)
         return not self.conflicts(other)
 
@@ -153,6 +154,12 @@ def _stripped(name: str) -> str:
         if name.endswith(suffix) and len(name) > len(suffix):
             return name[: -len(suffix)]
     return name
+
+
+def _better(one: tuple[Arguments, Source], other: tuple[Arguments, Source]) -> tuple[Arguments, Source]:
+    if one[0].named is not None or (one[0].raw is not None and other[0].named is None):
+        return one
+    return other
 
 
 def _best_arguments(parts: list[Reading]) -> tuple[Arguments, Source]:

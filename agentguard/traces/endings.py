@@ -116,7 +116,10 @@ _ENDINGS = frozenset(each.value for each in Ending)
 
 def _limit(fragment: Fragment) -> str | None:
     for reading in fragment.members:
-        if (reading.span.status_code != Status.ERROR and not reading.span.events) or _inside_a_call(reading):
+        # a sub-agent's limit is its caller's error, not the end of the run
+        if reading.role is Role.TOOL or reading.inside_call:
+            continue
+        if reading.span.status_code != Status.ERROR and not reading.span.events:
             continue
         for text in _failure_texts(reading):
             limit = limit_in(text)
@@ -132,15 +135,6 @@ def limit_in(text: str) -> str | None:
         return name
     sentence = _LIMIT_SENTENCE.search(text)
     return sentence.group() if sentence is not None else None
-
-
-def _inside_a_call(reading: Reading | None) -> bool:
-    # a sub-agent's limit is its caller's error, not the end of the run
-    while reading is not None:
-        if reading.role is Role.TOOL:
-            return True
-        reading = reading.parent
-    return False
 
 
 def _failure_texts(reading: Reading) -> list[str]:
@@ -168,7 +162,7 @@ def _failed(fragment: Fragment, last: Turn | None) -> str | None:
 
 
 def _last_agent(fragment: Fragment) -> Reading | None:
-    agents = [each for each in fragment.members if each.role is Role.AGENT and not _inside_a_call(each)]
+    agents = [each for each in fragment.members if each.role is Role.AGENT and not each.inside_call]
     return max(agents, key=lambda each: each.span.end_ns or 0, default=None)
 
 

@@ -100,16 +100,18 @@ def _apart(tops: list[Reading], kept: Mapping[str, Reading]) -> list[Reading]:
     runs = {_run_id(each) for each in kept.values() if each.role in _STRONG or each.role is Role.STARTED}
     if len(runs - {None}) < 2:
         return tops
-    stack: list[tuple[Reading, str | None]] = [(each, None) for each in tops]
+    found = tops.copy()
+    stack = [(each, _run_id(each)) for each in tops]
     while stack:
-        reading, around = stack.pop()
-        run_id = _run_id(reading)
-        if run_id is not None and around is not None and run_id != around and reading.parent is not None:
-            reading.parent.children.remove(reading)
-            reading.parent = None
-            tops.append(reading)
-        stack += [(child, run_id or around) for child in reading.children]
-    return tops
+        reading, run_id = stack.pop()
+        within = [(child, _run_id(child) or run_id) for child in reading.children]
+        stack += within
+        reading.children = [child for child, its in within if run_id is None or its == run_id]
+        for child, its in within:
+            if run_id is not None and its != run_id:
+                child.parent = None
+                found.append(child)
+    return found
 
 
 def _readings(spans: Iterable[Span]) -> tuple[dict[str, Reading], dict[str, str | None]]:
@@ -136,8 +138,17 @@ def _link(kept: dict[str, Reading], parents: dict[str, str | None]) -> list[Read
             reading.parent = parent
             parent.children.append(reading)
     tops = [each for each in kept.values() if each.parent is None]
+    _mark_enclosing(kept)
     deep = any(each.parent is not None and each.parent.parent is not None for each in kept.values())
     return _without_cycles(tops, kept) if deep or not tops else tops
+
+
+def _mark_enclosing(kept: Mapping[str, Reading]) -> None:
+    for reading in kept.values():
+        above = reading.parent if reading.role is Role.TOOL else None
+        while above is not None and not above.encloses_calls:
+            above.encloses_calls = True
+            above = above.parent
 
 
 def _nearest(
@@ -226,6 +237,7 @@ def _sort_into_lanes(fragment: Fragment) -> None:
     while stack:
         place = stack.pop()
         fragment.members.append(place.reading)
+        place.reading.inside_call = place.call is not None
         if place.reading.role is Role.STARTED:
             fragment.started.append(place.reading)
         inside = _PLACERS.get(place.reading.role, _passed)(fragment, place, names)
@@ -257,7 +269,7 @@ def _place_agent(fragment: Fragment, place: _Place, names: _Names) -> _Place:
 
 
 def _place_request(fragment: Fragment, place: _Place, names: _Names) -> _Place:
-    if _encloses_calls(place.reading):
+    if place.reading.encloses_calls:
         # an instrumentation wrote request after request on the agent's span: none of them can be told apart
         place.reading.role, place.reading.mixed = Role.AGENT, True
         return _place_agent(fragment, place, names)
@@ -272,6 +284,7 @@ def _place_request(fragment: Fragment, place: _Place, names: _Names) -> _Place:
 def _place_leaf(fragment: Fragment, inside: _Place, reading: Reading) -> None:
     # the common case, without a place of its own
     fragment.members.append(reading)
+    reading.inside_call = inside.call is not None
     if reading.role is Role.TOOL:
         call = Ran(reading)
         if inside.call is not None and inside.call.is_same(call):
@@ -282,16 +295,6 @@ def _place_leaf(fragment: Fragment, inside: _Place, reading: Reading) -> None:
         inside.request.absorb(Request(reading))
     else:
         _lane(fragment, inside).requests.append(Request(reading))
-
-
-def _encloses_calls(reading: Reading) -> bool:
-    stack = list(reading.children)
-    while stack:
-        inner = stack.pop()
-        if inner.role is Role.TOOL:
-            return True
-        stack += inner.children
-    return False
 
 
 def _place_call(fragment: Fragment, place: _Place, names: _Names) -> _Place:

@@ -49,7 +49,7 @@ class Lens(NamedTuple):
 class Reading:
     """A span that matters: its role, the lens to read it with, and its place among the others."""
 
-    __slots__ = ("children", "lens", "mixed", "parent", "role", "span")
+    __slots__ = ("children", "encloses_calls", "inside_call", "lens", "mixed", "parent", "role", "span")
 
     def __init__(self, span: Span, role: Role, lens: Lens) -> None:
         self.span = span
@@ -57,6 +57,10 @@ class Reading:
         self.lens = lens
         self.parent: Reading | None = None
         self.children: list[Reading] = []
+        self.encloses_calls = False
+        """A tool span lies below."""
+        self.inside_call = False
+        """A tool span lies above."""
         self.mixed = False
         """Whether several requests were written over one another here, so that no count of it can be trusted."""
 
