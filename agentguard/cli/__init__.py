@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import typer
 
+from agentguard.cli.backtest import backtest
 from agentguard.cli.demo import demo
+from agentguard.cli.policy import policy
 from agentguard.cli.score import score
 from agentguard.cli.show import show
 from agentguard.errors import AgentGuardError
@@ -24,8 +26,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, score, show):
+for command in (demo, score, show, backtest):
     app.command()(command)
+app.add_typer(policy, name="policy")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

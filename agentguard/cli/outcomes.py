@@ -47,7 +47,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 def _object(path: Path, line: int, text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
+        found: Any = json.loads(text)
     except json.JSONDecodeError as error:
         raise TraceError(str(path), line, f"no JSON ({error}); one object a line is read") from None
     if not isinstance(found, dict):

@@ -23,6 +23,7 @@ def as_dict(report: Report) -> dict[str, Any]:
     """Return what `as_json` writes."""
     grades = report.grades
     return {
+        "verdict": report.verdict,
         "totals": {
             "runs": len(report.runs),
             "calls": report.calls,

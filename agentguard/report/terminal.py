@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Console
@@ -147,6 +148,8 @@ def notes(report: Report) -> Iterator[str]:
             f"{report.without_harness:,} runs name no harness and are filed under unknown: "
             "their figures compare with nothing; name it by --harness"
         )
+    for fault, count in Counter(fault for run in report.runs for fault in run.unscored).most_common():
+        yield f"{count:,} not scored: {fault}"
     for reason, count in report.skipped.items():
         yield f"skipped {count:,} x {reason}"
     for example in report.skipped_examples[:5]:
