@@ -13,7 +13,7 @@ from agentguard.traces.joining import Entry, Turn, joined
 from agentguard.traces.logs import joined_logs
 from agentguard.traces.outcomes import outcome_of
 from agentguard.traces.requests import Request, model_name, summed
-from agentguard.traces.shapes import text, whole
+from agentguard.traces.shapes import is_object, text, whole
 from agentguard.traces.steps import Frame, steps_of
 from agentguard.traces.tools import Tools, declared_tools
 from agentguard.traces.transcripts import answers_in, from_transcript, left_open
@@ -22,6 +22,7 @@ from agentguard.trajectory import MAIN_LANE, UNKNOWN, Ending, RunKey, Step, Traj
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from agentguard.call import ToolResult
     from agentguard.traces.convention import Answered
     from agentguard.traces.reading import Reading
     from agentguard.traces.span import LogRecord, Span
@@ -182,6 +183,7 @@ def _trajectory(group: list[Fragment], naming: Naming, *, alone: bool) -> Trajec
     evidence = ending_of(fragment, main, last.result.content if last is not None and last.result is not None else None)
     passed = outcome_of(fragment, naming.outcome_attribute)
     notes += [note for note in (evidence.note, passed.note) if note is not None]
+    notes += _suspicions(steps)
     key = _key(fragment, naming, notes)
     notes += _name_notes(fragment, naming)
     requests = [request for lane in fragment.lanes.values() for request in lane.requests]
@@ -307,6 +309,23 @@ def _name_notes(fragment: Fragment, naming: Naming) -> list[str]:
     notes = [f"tool {long} is {short}: spans of one call name it both ways" for long, short in sorted(longer)]
     seen = {call.name for lane in fragment.lanes.values() for call in lane.calls}
     return notes + [f"tool {name} is filed as {alias}" for name, alias in naming.aliases.items() if name in seen]
+
+
+def _suspicions(steps: list[Step]) -> list[str]:
+    # words are no evidence: such results stay successes, and a person is told
+    suspect = [at for at, step in enumerate(steps) if step.result is not None and _reads_like_an_error(step.result)]
+    if not suspect:
+        return []
+    return [f"results that read like errors and are not marked as such, of steps {', '.join(map(str, suspect))}"]
+
+
+def _reads_like_an_error(result: ToolResult) -> bool:
+    content = result.content
+    if result.is_error:
+        return False
+    if isinstance(content, str):
+        return content[:5].lower() == "error" or content.startswith("An error occurred")
+    return is_object(content) and content.keys() == {"error"}
 
 
 def _span_of_time(fragment: Fragment) -> tuple[int | None, int | None]:

@@ -215,19 +215,15 @@ def _asked_at(entry: Entry, turn: Turn) -> str:
 
 
 def _decision(ran: Ran) -> Decision | None:
-    guard = ran.guard or _NO_GUARD
-    if semconv.CALL_SEQ not in guard:
+    told = (ran.guard or _NO_GUARD).get(semconv.CALL_ACTION)
+    action = _ACTIONS.get(told) if isinstance(told, str) else None
+    if action is None:
         return None
-    # A guard leaves the usual unsaid: no action means that the call was allowed.
-    action = _ACTIONS.get(str(guard.get(semconv.CALL_ACTION, Action.ALLOW.word)), Action.ALLOW)
-    verdicts = [
-        _verdict(attributes)
-        for part in ran.parts
-        for name, _, attributes in part.span.events
-        if name == semconv.VERDICT
-    ]
-    verdicts.sort(key=lambda each: -each.action)
-    return Decision(action, tuple(verdicts))
+    events = [event for part in ran.parts for event in part.span.events]
+    verdicts = [_verdict(attributes) for name, _, attributes in events if name == semconv.VERDICT]
+    if not verdicts:
+        return ALLOWED if action is Action.ALLOW else Decision(action)
+    return Decision(action, tuple(sorted(verdicts, key=lambda each: -each.action)))
 
 
 def _verdict(attributes: Mapping[str, Any]) -> Verdict:
