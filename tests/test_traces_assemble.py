@@ -375,6 +375,16 @@ def test_a_trace_at_a_time_gives_the_same_as_all_at_once():
 # --- completeness and endings -----------------------------------------------------------------------------------
 
 
+def test_a_guard_runs_every_call_that_it_does_not_say_it_refused():
+    failed = {"status_code": Status.ERROR, "status_message": "argument is wrong"}
+    run = one(
+        agent(attributes={semconv.RUN_ID: "r"}),
+        tool("page", {}, id="a", at=(1, 2), attributes={semconv.CALL_SEQ: 0}, **failed),
+        tool("page", {}, id="b", at=(3, 4), attributes={semconv.CALL_SEQ: 1, semconv.CALL_EXECUTED: False}, **failed),
+    )
+    assert [step.executed for step in run.steps] == [True, False]
+
+
 def test_a_gap_in_the_guards_numbers_makes_a_run_incomplete():
     root = agent(attributes={semconv.RUN_ID: "r", semconv.RUN_STEPS: 3})
     numbered = [tool("page", id=str(seq), at=(seq, seq), attributes={semconv.CALL_SEQ: seq}) for seq in (0, 2)]

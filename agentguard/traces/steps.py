@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentguard import semconv
 from agentguard.call import ToolCall, ToolResult
-from agentguard.decision import Action, Decision, Verdict
+from agentguard.decision import ALLOWED, Action, Decision, Verdict
 from agentguard.traces.arguments import NOTHING, Arguments, decode
 from agentguard.traces.calls import failure, same_name
 from agentguard.traces.convention import Role
@@ -157,9 +157,9 @@ def _by_schema(arguments: Arguments, name: str, frame: Frame) -> Arguments:
 
 def _executed(ran: Ran, outcome: Outcome, frame: Frame) -> bool | None:
     error = outcome.error
-    told = ran.guard.get(semconv.CALL_EXECUTED) if ran.guard is not None else None
-    if isinstance(told, bool):
-        return told
+    if ran.guard is not None:
+        # a guard says so of the calls that it refused, and runs all others
+        return ran.guard.get(semconv.CALL_EXECUTED) is not False
     if ran.refused:
         return False
     if error is None and outcome.is_error:
@@ -215,14 +215,16 @@ def _asked_at(entry: Entry, turn: Turn) -> str:
 
 
 def _decision(ran: Ran) -> Decision | None:
-    told = (ran.guard or _NO_GUARD).get(semconv.CALL_ACTION)
-    action = _ACTIONS.get(told) if isinstance(told, str) else None
-    if action is None:
+    guard = ran.guard or _NO_GUARD
+    if semconv.CALL_SEQ not in guard:
         return None
+    # a guard leaves the usual unsaid: no action means that the call was allowed
+    told = guard.get(semconv.CALL_ACTION)
+    action = _ACTIONS.get(told, Action.ALLOW) if isinstance(told, str) else Action.ALLOW
     events = [event for part in ran.parts for event in part.span.events]
     verdicts = [_verdict(attributes) for name, _, attributes in events if name == semconv.VERDICT]
-    if not verdicts:
-        return ALLOWED if action is Action.ALLOW else Decision(action)
+    if not verdicts and action is Action.ALLOW:
+        return ALLOWED
     return Decision(action, tuple(sorted(verdicts, key=lambda each: -each.action)))
 
 
