@@ -12,10 +12,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
-from agentguard.traces.assemble import assemble
-from agentguard.traces.span import Event, Kind, LogRecord, Span, Status
+from agentguard.traces.read import read
 from agentguard.trajectory import Ending, Step, Trajectory
 
 COLUMNS: dict[str, Callable[[Step], bool]] = {
@@ -44,7 +42,7 @@ def main(folders: Iterable[str]) -> None:
         for path in sorted(folder.glob("*__*.jsonl")):
             if not path.name.endswith(".logs.jsonl"):
                 pair = " / ".join(path.name.removesuffix(".jsonl").split("__")[:2])
-                runs[pair] += read(path)
+                runs[pair] += runs_in(path)
                 asked[pair] += truth.get(path.name, 0)
     sys.stdout.write(page(runs, asked))
 
@@ -88,79 +86,10 @@ def ground_truth(folder: Path) -> dict[str, int]:
     return {run["file"]: len(run["model_calls"]) for run in runs}
 
 
-def read(path: Path) -> list[Trajectory]:
-    """Read a file of OTLP/JSON lines, with the log records beside it."""
+def runs_in(path: Path) -> list[Trajectory]:
+    """Read a file of spans, with the log records beside it."""
     logs = path.with_name(path.name.replace(".jsonl", ".logs.jsonl"))
-    records = load(path) + (load(logs) if logs.exists() else [])
-    spans = [each for each in records if isinstance(each, Span)]
-    return list(assemble(spans, [each for each in records if isinstance(each, LogRecord)]))
-
-
-def load(path: Path) -> list[Span | LogRecord]:
-    """Return the spans and log records of a file."""
-    records: list[Span | LogRecord] = []
-    for line in path.read_text().splitlines():
-        batch = json.loads(line)
-        for resource in [*batch.get("resourceSpans", ()), *batch.get("resourceLogs", ())]:
-            told = attributes(resource["resource"])
-            for scope in [*resource.get("scopeSpans", ()), *resource.get("scopeLogs", ())]:
-                records += [span(each, scope, told) for each in scope.get("spans", ())]
-                records += [log(each, scope, told) for each in scope.get("logRecords", ())]
-    return records
-
-
-def span(record: dict[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> Span:
-    """Return one span."""
-    status = record.get("status", {})
-    return Span(
-        trace_id=record["traceId"],
-        span_id=record["spanId"],
-        parent_id=record.get("parentSpanId") or None,
-        name=record["name"],
-        kind=Kind(record["kind"]),
-        start_ns=int(record["startTimeUnixNano"]),
-        end_ns=int(record["endTimeUnixNano"]),
-        status_code=Status(status.get("code", 0)),
-        status_message=status.get("message", ""),
-        attributes=attributes(record),
-        events=tuple(
-            Event(each["name"], int(each["timeUnixNano"]), attributes(each)) for each in record.get("events", ())
-        ),
-        scope_name=scope["scope"].get("name", ""),
-        resource=resource,
-    )
-
-
-def log(record: dict[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> LogRecord:
-    """Return one log record."""
-    return LogRecord(
-        event_name=record.get("eventName", ""),
-        trace_id=record.get("traceId") or None,
-        span_id=record.get("spanId") or None,
-        time_ns=int(record.get("timeUnixNano") or 0),
-        body=value(record.get("body") or {}),
-        attributes=attributes(record),
-        scope_name=scope["scope"].get("name", ""),
-        resource=resource,
-    )
-
-
-def attributes(record: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes by name."""
-    return {each["key"]: value(each["value"]) for each in record.get("attributes", ())}
-
-
-def value(tagged: dict[str, Any]) -> Any:
-    """Return a tagged value as a plain one."""
-    for kind, found in tagged.items():
-        if kind == "intValue":
-            return int(found)
-        if kind == "arrayValue":
-            return [value(each) for each in found.get("values", ())]
-        if kind == "kvlistValue":
-            return {each["key"]: value(each["value"]) for each in found.get("values", ())}
-        return found
-    return None
+    return list(read([str(each) for each in (path, logs) if each.exists()]))
 
 
 if __name__ == "__main__":
