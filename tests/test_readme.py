@@ -54,6 +54,12 @@ def test_links_of_a_page_lead_to_files(page: Path):
     assert [target for target in targets if target and not (page.parent / target).exists()] == []
 
 
+def test_every_page_of_the_documentation_is_in_its_index():
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text())}
+    assert set(ROOT.glob("docs/**/*.md")) - {index} - linked == set()
+
+
 def test_the_readme_is_short():
     assert len(README.read_text().splitlines()) <= 150
 
