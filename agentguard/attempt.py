@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -75,6 +75,10 @@ class Attempt(msgspec.Struct):
     """Nanoseconds since the epoch. None where nothing needs the time."""
     ended_at: int | None = None
     executed: bool = False
+    inner: bool = False
+    """The same call is being judged by a layer above already: it runs, and is counted there."""
+    outer: Any = None
+    """What the call stands inside of, while it runs."""
     feedback: str | None = None
     """What the caller gets instead of a result. None when the call runs."""
     span: CurrentSpan | None = None

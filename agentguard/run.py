@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LANE: contextvars.ContextVar[str] = contextvars.ContextVar("agentguard_lane", default=MAIN_LANE)
+_INSIDE: contextvars.ContextVar[tuple[str, bytes] | None] = contextvars.ContextVar("agentguard_inside", default=None)
+"""Run and fingerprint of the guarded call whose code this is, where tools are guarded one by one too."""
 _CURRENT: contextvars.ContextVar[Run | None] = contextvars.ContextVar("agentguard_run", default=None)
 
 _SHOWN_CHARS = 2_000
@@ -55,12 +57,13 @@ def current_run() -> Run | None:
 class _LaneState:
     """What a run keeps per lane."""
 
-    __slots__ = ("eventful", "lane", "ledger", "turn", "user_turn")
+    __slots__ = ("eventful", "lane", "ledger", "turn", "turn_key", "user_turn")
 
     def __init__(self, ledger: Ledger) -> None:
         self.lane = Lane()
         self.ledger = ledger
         self.turn: int | None = None
+        self.turn_key: str | None = None
         self.user_turn = False
         self.eventful = False
         """Whether the next call belongs to a declared turn or follows a message of the user."""
@@ -113,6 +116,7 @@ class Run:
         )
         self._recording = self._span.recording
         self._times = guard.watches
+        self._layered = False
 
     # --- the block ---------------------------------------------------------------------------------------------------
 
@@ -170,6 +174,7 @@ class Run:
 
     def tool(self, function: F, *, name: str | None = None, is_async: bool | None = None) -> F:
         """Return one tool's function with every call judged. `name` is the tool's; None means the function's name."""
+        self._layered = True
         return guarded_tool(self, function, name=name or function.__name__, is_async=is_async)
 
     # --- judging by hand ---------------------------------------------------------------------------------------------
@@ -223,13 +228,7 @@ class Run:
         They are one unit: equal calls among them are duplicates, and the turn repeated whole is a repeat whatever
         the order in which its calls finish.
         """
-        keys = [self.guard.plan(call.name).key(call) for call in calls]
-        with self._lock:
-            state = self._lane(_LANE.get())
-            state.lane.open_turn(keys)
-            state.turn = self._turns
-            state.eventful = True
-            self._turns += 1
+        state = self._open_turn(calls, None)
         try:
             yield
         finally:
@@ -237,6 +236,26 @@ class Run:
                 state.lane.close_turn()
                 state.turn = None
                 state.eventful = state.user_turn
+
+    def declare_turn(self, calls: Iterable[ToolCall], *, key: str) -> None:
+        """Declare a turn where no block can be put around its calls, as in a framework's hook for one call.
+
+        Called before each of them with the same `key`, e.g. the id of the model's message: the first opens the turn,
+        and the next turn of the lane closes it.
+        """
+        state = self._lanes.get(_LANE.get())
+        if state is None or state.turn_key != key:
+            self._open_turn(calls, key)
+
+    def _open_turn(self, calls: Iterable[ToolCall], key: str | None) -> _LaneState:
+        keys = [self.guard.plan(call.name).key(call) for call in calls]
+        with self._lock:
+            state = self._lane(_LANE.get())
+            if key is None or state.turn_key != key:
+                state.lane.open_turn(keys)
+                state.turn, state.turn_key, state.eventful = self._turns, key, True
+                self._turns += 1
+        return state
 
     @contextlib.contextmanager
     def lane(self, name: str) -> Generator[None]:
@@ -278,6 +297,8 @@ class Run:
 
     def begin(self, call: ToolCall) -> Attempt:
         """Judge a call; raise RunHalted when the run ends here. A call that may run has its span made current."""
+        if self._layered:
+            return self._begin_layered(call)
         attempt = self._weighed(call)
         if attempt.decision is ALLOWED and not self._times:
             if self._recording:
@@ -288,8 +309,35 @@ class Run:
             raise RunHalted(attempt.decision, self.trajectory)
         return attempt
 
+    def _begin_layered(self, call: ToolCall) -> Attempt:
+        """As `begin`, where tools are guarded one by one too: the same call further in is not counted again."""
+        attempt = self._inner(call)
+        if attempt is None:
+            attempt = self._weighed(call)
+            self._settle(attempt)
+            if attempt.feedback is not None and attempt.decision.action is Action.HALT:
+                raise RunHalted(attempt.decision, self.trajectory)
+            self._go_inside(attempt)
+        return attempt
+
+    def _inner(self, call: ToolCall) -> Attempt | None:
+        plan = self.guard.plan(call.name)
+        key = plan.key(call)
+        if _INSIDE.get() != (self.run_id, key):
+            return None
+        return Attempt(call, plan.tool, plan.nowhere(key), _LANE.get(), -1, self.ledger, self._past, inner=True)
+
+    def _go_inside(self, attempt: Attempt) -> None:
+        if attempt.feedback is None:
+            attempt.outer = _INSIDE.get()
+            _INSIDE.set((self.run_id, attempt.place.key))
+
     async def begin_async(self, call: ToolCall) -> Attempt:
         """As `begin`, awaiting an asynchronous approval."""
+        if self._layered:
+            inner = self._inner(call)
+            if inner is not None:
+                return inner
         attempt = self._weighed(call)
         if attempt.decision.action is Action.BLOCK and self.guard.ask is not None:
             answer = self._asked(attempt)
@@ -303,6 +351,8 @@ class Run:
         self._settle_decision(attempt)
         if attempt.decision.action is Action.HALT:
             raise RunHalted(attempt.decision, self.trajectory)
+        if self._layered:
+            self._go_inside(attempt)
         return attempt
 
     def seconds_left(self, attempt: Attempt) -> float | None:
@@ -570,6 +620,8 @@ class Run:
         cut: bool = False,
     ) -> None:
         attempt.result = result
+        if self._layered:
+            _INSIDE.set(attempt.outer)
         with self._lock:
             state = self._lanes.get(attempt.lane)
             if state is not None:

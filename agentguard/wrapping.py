@@ -193,6 +193,8 @@ def _plain(judge: Judge, bind: Bind) -> Callable[..., Any]:
         attempt = begin(bind(args, kwargs))
         if attempt.feedback is not None:
             return attempt.feedback
+        if attempt.inner:
+            return wrapped(*args, **kwargs)
         try:
             value = wrapped(*args, **kwargs)
         except BaseException as error:
@@ -229,6 +231,8 @@ def _coroutine(judge: Judge, bind: Bind) -> Callable[..., Any]:
         attempt = await judge.begin_async(bind(args, kwargs))
         if attempt.feedback is not None:
             return attempt.feedback
+        if attempt.inner:
+            return await wrapped(*args, **kwargs)
         return await _finished(judge, attempt, lambda: wrapped(*args, **kwargs))
 
     return call_tool
@@ -264,6 +268,8 @@ def _generator(judge: Judge, bind: Bind) -> Callable[..., Any]:
         if attempt.feedback is not None:
             yield attempt.feedback
             return None
+        if attempt.inner:
+            return (yield from wrapped(*args, **kwargs))
         attempt.leave_context()
         return (yield from _drain(judge, attempt, wrapped(*args, **kwargs)))
 
@@ -329,6 +335,10 @@ async def _drain_async(
         yield attempt.feedback
         return
     source = start()
+    if attempt.inner:
+        async for item in source:
+            yield item
+        return
     digest, items = b"", 0
     step: Callable[[], Awaitable[Any]] = source.__anext__
     while True:
