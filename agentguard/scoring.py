@@ -10,7 +10,9 @@ from typing import Final
 
 import msgspec
 
+from agentguard.matching import Match
 from agentguard.metrics import BUILT_IN, Metric, Reason, Score, Subject
+from agentguard.reference import Reference, References
 from agentguard.tools import Tool
 from agentguard.trajectory import Ending, RunKey, Trajectory
 
@@ -134,6 +136,7 @@ _GRADES: Final = {True: Grade.PASS, False: Grade.FAIL, None: Grade.UNSCORED}
 def score(
     trajectories: Iterable[Trajectory],
     *,
+    references: References | Reference | None = None,
     step_budget: int | None = None,
     tools: Mapping[str, Tool] | None = None,
     metrics: Mapping[str, Metric] = BUILT_IN,
@@ -142,12 +145,31 @@ def score(
 
     Args:
         trajectories: The runs.
-        step_budget: Calls that may reach a tool. None means no ceiling.
+        references: What runs are held against: one for all, or by task and by run. A run without one is not matched.
+        step_budget: Calls that may reach a tool, where the reference of a run says nothing. None means no ceiling.
         tools: What is declared about tools, by name: schemas, and whether repeats are normal.
         metrics: Which to work out, by name.
     """
     for trajectory in trajectories:
-        yield judge(Subject(trajectory, step_budget=step_budget, tools=tools), metrics=metrics)
+        reference = _reference(references, trajectory)
+        subject = Subject(trajectory, reference=reference, step_budget=step_budget, tools=tools)
+        yield judge(subject, metrics=metrics)
+
+
+def matched_by(references: References, mode: Match) -> References:
+    """Return the references with this mode in place of their own, and of their alternatives'."""
+    tasks = {name: _matched_by(reference, mode) for name, reference in references.tasks.items()}
+    runs = {name: _matched_by(reference, mode) for name, reference in references.runs.items()}
+    return References(tasks=tasks, runs=runs)
+
+
+def _matched_by(reference: Reference, mode: Match) -> Reference:
+    others = tuple(_matched_by(other, mode) for other in reference.alternatives)
+    return msgspec.structs.replace(reference, match=mode, alternatives=others)
+
+
+def _reference(references: References | Reference | None, run: Trajectory) -> Reference | None:
+    return references.find(run=run.run_id, task=run.task) if isinstance(references, References) else references
 
 
 def rows(scored: Iterable[RunScore]) -> list[Row]:

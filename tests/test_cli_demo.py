@@ -46,6 +46,13 @@ def test_it_fails_for_exactly_three_reasons(told: dict[str, Any]):
     assert [reason["text"] for reason in told["observed"]["reasons"]] == REASONS
 
 
+def test_its_necessary_calls_were_made(told: dict[str, Any]):
+    scores = told["observed"]["scores"]
+    assert (scores["match"]["value"], scores["match"]["data"]["mode"]) == (1.0, "superset")
+    assert scores["selection"]["data"]["recall"] == 1.0
+    assert scores["arguments"]["value"] == 1.0
+
+
 def test_no_reason_is_about_a_run_of_the_tests(told: dict[str, Any]):
     loops = [reason for reason in told["observed"]["reasons"] if reason["code"] == "repeat.identical"]
     assert [reason["steps"] for reason in loops] == [[0, 1], [2, 3]]

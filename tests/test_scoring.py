@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from agentguard.call import ToolCall, ToolResult
+from agentguard.matching import ANYTHING, Call, Match, Rules
 from agentguard.metrics import Subject
-from agentguard.scoring import Grade, Rate, RunScore, judge, rows, score
+from agentguard.reference import Reference, References
+from agentguard.scoring import Grade, Rate, RunScore, judge, matched_by, rows, score
 from agentguard.trajectory import Ending, RunKey, Step, Trajectory
 
 
@@ -29,6 +31,58 @@ def judged(*steps: Step, step_budget: int | None = None, **fields: Any) -> RunSc
 
 def texts(scored: RunScore) -> list[str]:
     return [reason.text for reason in scored.reasons]
+
+
+WORKED_EXAMPLE = (
+    step("search_docs", {"q": "failing test"}),
+    step("search_docs", {"q": "failing test"}),
+    step("read_file", {"path": "src/mian.py"}, error="no such file"),
+    step("read_file", {"path": "src/mian.py"}, error="no such file"),
+    step("run_tests"),
+    step("list_dir", {"path": "src"}),
+    step("edit_file", {"path": "src/main.py"}),
+    step("run_tests"),
+)
+REQUIRED = Reference(calls=(Call("list_dir"), Call("edit_file")), match=Match.SUPERSET, rules=Rules(default=ANYTHING))
+
+
+def test_the_run_that_passes_and_should_not_fails_for_exactly_three_reasons():
+    (scored,) = score([run(*WORKED_EXAMPLE, outcome=True)], references=REQUIRED, step_budget=5)
+    assert (scored.response, scored.grade) == (Grade.PASS, Grade.FAIL)
+    assert texts(scored) == [
+        "repeated identical call search_docs",
+        "repeated identical call read_file",
+        "8 steps against a budget of 5",
+    ]
+    assert scored.scores["match"].value == 1.0
+    assert scored.scores["recovery"].value == 1.0
+    assert not {4, 7} & set(scored.scores["repeats"].steps)
+
+
+def test_missing_calls_are_the_first_reason():
+    (scored,) = score([run(step("a"), step("a"))], references=REQUIRED)
+    assert texts(scored) == [
+        "expected list_dir, not called",
+        "expected edit_file, not called",
+        "repeated identical call a",
+    ]
+
+
+def test_references_are_found_by_run_before_task():
+    references = References(
+        tasks={"t": Reference(calls=(Call("a"),), match=Match.EXACT, rules=Rules(default=ANYTHING))},
+        runs={"own": Reference(calls=(), match=Match.SUPERSET)},
+    )
+    runs = [run(step("a"), task="t"), run(step("b"), task="t", run_id="own"), run(step("b"), task="other")]
+    modes = [scored.scores["match"].data.get("mode") for scored in score(runs, references=references)]
+    assert modes == ["exact", "superset", None]
+
+
+def test_another_mode_is_put_in_place_of_every_references_own():
+    reference = Reference(calls=(), match=Match.EXACT, alternatives=(Reference(calls=(), match=Match.IN_ORDER),))
+    changed = matched_by(References(tasks={"t": reference}, runs={"r": reference}), Match.SUBSET)
+    modes = [each.match for found in (changed.tasks["t"], changed.runs["r"]) for each in found.candidates()]
+    assert modes == [Match.SUBSET] * 4
 
 
 def test_nothing_wrong_passes():

@@ -38,3 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except AgentGuardError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(BAD_INPUT) from None
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(BAD_INPUT) from None

@@ -56,7 +56,7 @@ def _recorded(mode: Mode) -> tuple[Trajectory, RunScore]:
     with tempfile.TemporaryDirectory() as folder:
         worked_example.run(Path(folder), mode)
         (trajectory,) = read(folder)
-    (scored,) = score([trajectory], step_budget=worked_example.STEP_BUDGET)
+    (scored,) = score([trajectory], references=worked_example.REFERENCE)
     return trajectory, scored
 
 

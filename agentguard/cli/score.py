@@ -8,12 +8,18 @@ from typing import Annotated
 import typer
 
 from agentguard.cli.options import Format, Harness, Json, Model, Strict, Traces
+from agentguard.matching.calls import Match
 
 
 def score(
     traces: Traces,
+    reference: Annotated[
+        Path | None, typer.Option(help="TOML, YAML, JSON or JSON lines of the calls expected, by task or by run.")
+    ] = None,
+    match: Annotated[Match | None, typer.Option(help="Match by this mode, whatever the references say.")] = None,
     step_budget: Annotated[
-        int | None, typer.Option(min=0, help="Calls that may reach a tool; more of them fail the run.")
+        int | None,
+        typer.Option(min=0, help="Calls that may reach a tool, where no reference says; more of them fail the run."),
     ] = None,
     outcomes: Annotated[
         Path | None, typer.Option(help="JSON, JSON lines or CSV of run_id and outcome, where the traces tell none.")
@@ -31,24 +37,31 @@ def score(
 
     Exit code 0 when no run fails, 1 when one does, 2 for bad input, 3 when nothing could be scored.
 
-    Example: `agentguard score runs/ --step-budget 20`
+    Example: `agentguard score runs/ --reference tasks.toml --match superset --step-budget 20`
     """
     from agentguard.cli import terminal
     from agentguard.cli.outcomes import load_outcomes
     from agentguard.cli.runs import read_runs, refuse_skipped
+    from agentguard.reference import load_references
     from agentguard.report import report
     from agentguard.report.as_json import as_json as written
     from agentguard.report.terminal import show
+    from agentguard.scoring import matched_by
     from agentguard.scoring import score as scored
     from agentguard.traces.report import ReadReport
 
+    if match is not None and reference is None:
+        raise typer.BadParameter("says how to match, and --reference is missing: what to match with")
     told = ReadReport()
     known = load_outcomes(outcomes) if outcomes is not None else None
+    references = load_references(reference) if reference is not None else None
+    if references is not None and match is not None:
+        references = matched_by(references, match)
     with terminal.reading() as progress:
         runs = read_runs(
             traces, told=told, format=format, model=model, harness=harness, outcomes=known, progress=progress
         )
-        found = report(scored(runs, step_budget=step_budget), told, step_budget=step_budget)
+        found = report(scored(runs, references=references, step_budget=step_budget), told)
     if strict:
         refuse_skipped(told)
     if as_json:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from agentguard.call import ToolCall
 from agentguard.guard import Guard
+from agentguard.matching import Call, Match
 from agentguard.policy import Mode, Policy
 from agentguard.recorder import record
+from agentguard.reference import Reference
 from agentguard.spans import Content
 from agentguard.wrapping import Feedback
 
@@ -92,9 +93,12 @@ def run(folder: Path, mode: Mode) -> None:
 _WORDS = {Mode.OBSERVE: "observing", Mode.ENFORCE: "enforcing"}
 
 
-def required() -> list[ToolCall]:
-    """Return the calls without which the task cannot be done."""
-    return [ToolCall("list_dir", {"path": "src"}), ToolCall("edit_file", {"path": "src/main.py"})]
+REFERENCE = Reference(
+    calls=(Call("list_dir", {"path": "src"}), Call("edit_file", {"path": "src/main.py"})),
+    match=Match.SUPERSET,
+    step_budget=STEP_BUDGET,
+)
+"""The calls without which the task cannot be done; others are tolerated, within the budget."""
 
 
 def _insisting(name: str, arguments: dict[str, Any]) -> Generator[Asked, str, bool]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from agentguard.metrics.arguments import arguments
 from agentguard.metrics.cycles import cycles
 from agentguard.metrics.ending import ending
 from agentguard.metrics.failures import failures
+from agentguard.metrics.match import match
 from agentguard.metrics.outcome import outcome
 from agentguard.metrics.recovery import recovery
 from agentguard.metrics.repeated_turns import repeated_turns
 from agentguard.metrics.repeats import repeats
 from agentguard.metrics.score import Reason as Reason
 from agentguard.metrics.score import Score as Score
+from agentguard.metrics.selection import selection
 from agentguard.metrics.steps import steps
 from agentguard.metrics.subject import Subject as Subject
 from agentguard.metrics.validity import validity
@@ -21,6 +24,9 @@ from agentguard.metrics.waste import waste
 Metric = Callable[[Subject], Score]
 
 BUILT_IN: dict[str, Metric] = {
+    "match": match,
+    "selection": selection,
+    "arguments": arguments,
     "repeats": repeats,
     "repeated_turns": repeated_turns,
     "cycles": cycles,

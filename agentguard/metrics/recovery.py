@@ -12,7 +12,7 @@ def recovery(subject: Subject) -> Score:
     """Return 1 when the final state passed in spite of trouble, 0 when it passed without; None when it did not pass.
 
     `data["by"]` says how: "other calls", when something new succeeded after the first trouble, or "idled", when the
-    work was done before it.
+    work was done before it: by a reference when every call of it had been made, else when nothing new came after.
     """
     if not subject.trajectory.outcome:
         return Score("recovery")
@@ -31,7 +31,9 @@ _WORDS = {"other calls": "recovered by other calls", "idled": "was done already,
 
 
 def _went_on(subject: Subject) -> bool:
-    """Whether a call that was no trouble itself succeeded after the first trouble."""
+    """Whether the work was still to be done at the first trouble."""
+    if subject.goal is not None:
+        return min(subject.troubles) <= subject.goal
     steps, troubles = subject.trajectory.steps, subject.troubles
     after = range(min(troubles), len(steps))
     return any(index not in troubles and steps[index].executed is not False for index in after)

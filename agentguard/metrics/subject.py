@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
@@ -13,6 +14,8 @@ import orjson
 from agentguard.errors import SchemaError
 from agentguard.fingerprint import canonical
 from agentguard.loops import Place
+from agentguard.matching.assignment import maximum
+from agentguard.reference import Judgement, Reference, calls_of, judge
 from agentguard.replay import places, was_refused
 from agentguard.schema import Validator
 from agentguard.tools import Tool
@@ -23,13 +26,42 @@ class Subject:
     """A trajectory with everything that metrics share, each worked out once and only when asked for."""
 
     def __init__(
-        self, trajectory: Trajectory, *, step_budget: int | None = None, tools: Mapping[str, Tool] | None = None
+        self,
+        trajectory: Trajectory,
+        *,
+        reference: Reference | None = None,
+        step_budget: int | None = None,
+        tools: Mapping[str, Tool] | None = None,
     ) -> None:
         self.trajectory = trajectory
-        self.step_budget = step_budget
-        """Calls that may reach a tool. None means no ceiling."""
+        self.reference = reference
+        """What the run is held against. None when there is nothing to hold it against."""
+        self._step_budget = step_budget
         self.tools: Mapping[str, Tool] = tools or {}
         """What is declared about tools, by name. A schema that the trace carries stands in for one that is not."""
+
+    @property
+    def step_budget(self) -> int | None:
+        """Calls that may reach a tool: as the reference says, or else as was said for all runs. None: no ceiling."""
+        told = None if self.judgement is None else self.judgement.reference.step_budget
+        return self._step_budget if told is None else told
+
+    @cached_property
+    def judgement(self) -> Judgement | None:
+        """What came of holding the run against its reference; None without one."""
+        return None if self.reference is None else judge(self.reference, calls_of(self.trajectory.steps))
+
+    @cached_property
+    def goal(self) -> int | None:
+        """Index of the step by which every call of the reference had been made; None without one, or if never."""
+        if self.judgement is None:
+            return None
+        rows = self.judgement.comparison.relation.sure
+        made = range(len(self.judgement.positions) + 1)
+        first = bisect_left(
+            made, True, key=lambda count: len(maximum([row & (1 << count) - 1 for row in rows])) == len(rows)
+        )
+        return self.judgement.positions[first - 1] if 0 < first < len(made) else None
 
     @cached_property
     def places(self) -> list[Place]:

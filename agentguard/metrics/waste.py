@@ -12,7 +12,8 @@ def waste(subject: Subject) -> Score:
     """Count the calls that went round, failed, had arguments that do not fit, or stood twice in a turn; attempted.
 
     `data` holds their share, their own seconds, and tokens and US dollars as the run's total times that share: model
-    use is recorded by run, not by call. None in `data` means not recorded.
+    use is recorded by run, not by call. Beside them stand the calls made after every call of the reference had been
+    made, which may be checks and so are no waste for certain. None in `data` means not recorded, or no reference.
     """
     twice = (index for index, place in enumerate(subject.places) if place.duplicate)
     found = tuple(sorted({*subject.troubles, *subject.loops, *twice}))
@@ -27,6 +28,7 @@ def _data(subject: Subject, found: tuple[int, ...]) -> dict[str, Any]:
     cost = None if usage is None else usage.cost_usd
     return {
         "share": share,
+        "after_goal": None if subject.goal is None else len(run.steps) - 1 - subject.goal,
         "seconds": _seconds(subject, found),
         "tokens": None if tokens is None else round(tokens * share),
         "cost_usd": None if cost is None else float(cost) * share,

@@ -23,10 +23,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Things that could not be read, by reason."""
     skipped_examples: tuple[Skipped, ...]
     """The first of them; `skipped` counts all."""
-    step_budget: int | None
-    """None when there was none."""
-    match: str | None
-    """The match mode by name. None when nothing was matched."""
+    without_reference: int | None
+    """Runs that were held against no reference. None when there was none for any."""
 
     @property
     def calls(self) -> int:
@@ -63,16 +61,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 _WORDS = {0: "READY", 1: "NOT READY", 3: "NOT ENOUGH DATA"}
 
 
-def report(
-    runs: Iterable[RunScore], read: ReadReport, *, step_budget: int | None = None, match: str | None = None
-) -> Report:
+def report(runs: Iterable[RunScore], read: ReadReport) -> Report:
     """Return the report about these runs. `read` is used up with them, and so is asked for what was skipped after."""
     scored = tuple(runs)
+    unmatched = sum("mode" not in run.scores["match"].data for run in scored if "match" in run.scores)
     return Report(
         runs=scored,
         rows=tuple(rows(scored)),
         skipped=dict(read.reasons.most_common()),
         skipped_examples=tuple(read.examples),
-        step_budget=step_budget,
-        match=match,
+        without_reference=unmatched if unmatched < len(scored) else None,
     )

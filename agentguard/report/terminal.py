@@ -148,6 +148,8 @@ def notes(report: Report) -> Iterator[str]:
             f"{report.without_harness:,} runs name no harness and are filed under unknown: "
             "their figures compare with nothing; name it by --harness"
         )
+    if report.without_reference:
+        yield f"{report.without_reference:,} runs have no reference and were not matched"
     for fault, count in Counter(fault for run in report.runs for fault in run.unscored).most_common():
         yield f"{count:,} not scored: {fault}"
     for reason, count in report.skipped.items():
