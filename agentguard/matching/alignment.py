@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 import msgspec
 
@@ -71,15 +72,19 @@ class Alignment(msgspec.Struct, frozen=True):
         return sum(entry.kind not in (Kind.MATCHED, Kind.OUT_OF_ORDER) for entry in self.entries)
 
 
+Swap = tuple[str | None, str | None]
+"""The tool that was needed and the one that was used in its place; None for none."""
+
+
 def align(reference: Sequence[Call], actual: Sequence[Call], rules: Rules, relation: Relation) -> Alignment:
     """Return the best alignment under a relation that was worked out with the same rules."""
     chain = longest_in_order(relation.sure, len(actual))
-    pairs = maximum(relation.sure, chain)
+    pairs = dict(sorted(maximum(relation.sure, chain).items()))
     ordered = _chain(pairs)
     entries = [Entry(Kind.MATCHED if i in ordered else Kind.OUT_OF_ORDER, i, j) for i, j in pairs.items()]
     entries += _half_right(reference, actual, rules, relation, pairs)
     entries += _left_over(reference, actual, entries)
-    return Alignment(tuple(_in_reading_order(entries, ordered)))
+    return Alignment(tuple(_in_reading_order(entries)))
 
 
 def _chain(pairs: Pairs) -> Pairs:
@@ -97,7 +102,7 @@ def _chain(pairs: Pairs) -> Pairs:
     while at is not None:
         chain[at] = pairs[at]
         at = before[at]
-    return chain
+    return dict(reversed(chain.items()))
 
 
 # ---------------------------------------------------------------- the right tool, but
@@ -174,13 +179,47 @@ def _left_over(reference: Sequence[Call], actual: Sequence[Call], entries: list[
     return missing + [Entry(Kind.EXTRA, None, j) for j in range(len(actual)) if j not in made]
 
 
-def _in_reading_order(entries: list[Entry], ordered: Pairs) -> list[Entry]:
-    anchors = sorted(ordered)
+def _in_reading_order(entries: list[Entry]) -> list[Entry]:
+    wanted, made = anchors(entries)
 
     def place(entry: Entry) -> tuple[int, int, int]:
         if entry.actual is not None:
             return entry.actual, 0, 0
-        before = bisect_left(anchors, entry.reference or 0)
-        return (ordered[anchors[before - 1]] if before else -1), 1, entry.reference or 0
+        before = bisect_left(wanted, entry.reference or 0)
+        return (made[before - 1] if before else -1), 1, entry.reference or 0
 
     return sorted(entries, key=place)
+
+
+def anchors(entries: Iterable[Entry]) -> tuple[list[int], list[int]]:
+    """Return a longest part of the pairs with the right tool that is in order on both sides, side by side."""
+    pairs = {e.reference: e.actual for e in entries if e.reference is not None and e.actual is not None}
+    chain = _chain(dict(sorted(pairs.items())))
+    return list(chain), list(chain.values())
+
+
+def confusion(reference: Sequence[Call], actual: Sequence[Call], alignment: Alignment) -> dict[Swap, int]:
+    """Return how often each tool was used where each was needed.
+
+    A missing and an extra call stand for one another when they are between the same two calls that both sides have in
+    order; several are paired as they come. What finds no partner was needed and not replaced, or used for nothing.
+    """
+    swaps: dict[Swap, int] = {}
+    for needed, used in _swaps(reference, actual, alignment):
+        swaps[needed, used] = swaps.get((needed, used), 0) + 1
+    return swaps
+
+
+def _swaps(reference: Sequence[Call], actual: Sequence[Call], alignment: Alignment) -> Iterator[Swap]:
+    wanted, made = anchors(alignment.entries)
+    missing: list[list[str]] = [[] for _ in range(len(wanted) + 1)]
+    extra: list[list[str]] = [[] for _ in range(len(wanted) + 1)]
+    for entry in alignment.entries:
+        if entry.actual is None:
+            missing[bisect_left(wanted, entry.reference or 0)].append(reference[entry.reference or 0].tool)
+        elif entry.reference is None:
+            extra[bisect_left(made, entry.actual)].append(actual[entry.actual].tool)
+        else:
+            yield reference[entry.reference].tool, actual[entry.actual].tool
+    for needed, used in zip(missing, extra, strict=True):
+        yield from zip_longest(needed, used)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from agentguard.fingerprint import fingerprint
-
-if TYPE_CHECKING:
-    from agentguard.matching.rules import Arguments
+from agentguard.matching.rules import Arguments
 
 
 class Match(enum.StrEnum):
@@ -120,19 +118,27 @@ def longest_repeat(calls: Sequence[Call]) -> int:
     2
     """
     longest = streak = 0
-    before: list[bytes] | None = None
-    for turn in turns(calls):
-        now = _turn_key(calls, turn)
-        streak = streak + 1 if now is not None and now == before else 1
+    before: object = None
+    for now in _turn_keys(calls):
+        streak = streak + 1 if now == before and now is not None else 1
         longest, before = max(longest, streak), now
     return longest
 
 
-def _turn_key(calls: Sequence[Call], turn: int) -> list[bytes] | None:
-    members = [calls[index] for index in bits(turn)]
-    if any(call.arguments is None and call.key is None for call in members):
-        return None
-    return sorted(call.identity for call in members)
+def _turn_keys(calls: Sequence[Call]) -> Iterable[object]:
+    """Yield what stands for each turn; None for one that repeats nothing."""
+    if all(call.turn is None for call in calls):
+        return map(_known, calls)
+    return (_together([_known(calls[index]) for index in bits(turn)]) for turn in turns(calls))
+
+
+def _known(call: Call) -> bytes | None:
+    return call.key or (None if call.arguments is None else call.identity)
+
+
+def _together(keys: list[bytes | None]) -> list[bytes] | None:
+    known = [key for key in keys if key is not None]
+    return sorted(known) if len(known) == len(keys) else None
 
 
 def bits(mask: int) -> list[int]:

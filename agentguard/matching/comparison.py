@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
 
-from agentguard.matching.alignment import Alignment, align
+from agentguard.matching.alignment import Alignment, Swap, align, confusion
 from agentguard.matching.assignment import length_in_order, maximum
 from agentguard.matching.calls import Call, Match
 from agentguard.matching.modes import HOLDS
@@ -56,6 +56,11 @@ class Comparison:
         return align(self.reference, self.actual, self.rules, self.relation)
 
     @cached_property
+    def confusion(self) -> Mapping[Swap, int]:
+        """How often each tool was used where each was needed; None stands for no call."""
+        return confusion(self.reference, self.actual, self.alignment)
+
+    @cached_property
     def calls(self) -> Figures:
         """Figures over whole calls: right tool with right arguments. All None when they could not be decided."""
         hits = self.hits
@@ -89,8 +94,9 @@ class Comparison:
     @cached_property
     def right_tools(self) -> int:
         """How many calls of the run name a tool that the reference still wanted."""
-        wanted = Counter(call.tool for call in self.reference)
-        return (wanted & Counter(call.tool for call in self.actual)).total()
+        made = Counter([call.tool for call in self.actual])
+        wanted = Counter([call.tool for call in self.reference])
+        return sum(min(count, made[tool]) for tool, count in wanted.items() if tool in made)
 
     @cached_property
     def hits(self) -> int | None:

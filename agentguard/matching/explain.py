@@ -59,20 +59,22 @@ def _missing(both: Comparison, entry: Entry) -> str:
     tool = _wanted(both, entry).tool
     wanted = sum(call.tool == tool for call in both.reference)
     made = sum(call.tool == tool for call in both.actual)
-    return f"expected {tool}, not called" if wanted == 1 else f"expected {tool} {wanted} times, called {made} times"
+    if wanted == 1:
+        return f"expected {_name(tool)}, not called"
+    return f"expected {_name(tool)} {wanted} times, called {made} times"
 
 
 def _wrong_arguments(both: Comparison, entry: Entry) -> str:
     paths = dict.fromkeys(difference.path or "as a whole" for difference in entry.differences)
-    return f"{_wanted(both, entry).tool}: arguments differ from those expected: {', '.join(paths) or 'all'}"
+    return f"{_name(_wanted(both, entry).tool)}: arguments differ from those expected: {', '.join(paths) or 'all'}"
 
 
 def _out_of_order(both: Comparison, entry: Entry) -> str:
-    return f"{_wanted(both, entry).tool}: expected as call {(entry.reference or 0) + 1} of the reference, out of order"
+    return f"{_name(_wanted(both, entry).tool)}: expected as call {(entry.reference or 0) + 1} of the reference, out of order"
 
 
 def _extra(both: Comparison, entry: Entry) -> str:
-    return f"{both.actual[entry.actual or 0].tool}: not expected"
+    return f"{_name(both.actual[entry.actual or 0].tool)}: not expected"
 
 
 _TEXTS: Final = {
@@ -85,6 +87,10 @@ _TEXTS: Final = {
 
 def _wanted(both: Comparison, entry: Entry) -> Call:
     return both.reference[entry.reference or 0]
+
+
+def _name(tool: str) -> str:
+    return tool if tool.isprintable() else canonical(tool).decode("utf-8", "replace")
 
 
 def _turns_text(both: Comparison) -> str:
@@ -131,8 +137,9 @@ def diff(both: Comparison, *, width: int = 100) -> str:
 
 
 def _lines(both: Comparison, entry: Entry) -> Iterator[str]:
-    call = both.actual[entry.actual or 0] if entry.reference is None else _wanted(both, entry)
-    yield f"{_SIGNS[entry.kind]} {call.tool} {_shown(call.arguments)}{_remark(entry)}"
+    call = _wanted(both, entry) if entry.actual is None else both.actual[entry.actual]
+    arguments = "..." if call.arguments is None else _shown(call.arguments)
+    yield f"{_SIGNS[entry.kind]} {_name(call.tool)} {arguments}{_remark(entry)}"
     for difference in entry.differences:
         yield f"    {_difference(difference)}"
 
