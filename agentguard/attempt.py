@@ -10,7 +10,7 @@ import msgspec
 from agentguard.call import ToolCall, ToolResult
 from agentguard.decision import ALLOWED, Decision
 from agentguard.ledger import Ledger
-from agentguard.loops import Place, Token
+from agentguard.loops import Lane, Place, Token
 from agentguard.tools import Tool
 
 
@@ -58,6 +58,8 @@ class Attempt(msgspec.Struct):
     place: Place
     """Where the call stands in its lane."""
     lane: str
+    home: Lane | None
+    """The lane itself; None outside every lane."""
     seq: int
     """Order of arrival in the run, from 0."""
     ledger: Ledger

@@ -67,7 +67,7 @@ class Plan:
 
     def attempt(self, call: ToolCall, ledger: Ledger, past: Past) -> Attempt:
         """Return an attempt outside every lane, for a call on which the guard itself failed."""
-        return Attempt(call, self.tool, self.nowhere(b"?"), MAIN_LANE, -1, ledger, past)
+        return Attempt(call, self.tool, self.nowhere(b"?"), MAIN_LANE, None, -1, ledger, past)
 
 
 def add_verdicts(found: list[Verdict], said: Verdict | Iterable[Verdict] | None) -> None:

@@ -325,7 +325,7 @@ class Run:
         key = plan.key(call)
         if _INSIDE.get() != (self.run_id, key):
             return None
-        return Attempt(call, plan.tool, plan.nowhere(key), _LANE.get(), -1, self.ledger, self._past, inner=True)
+        return Attempt(call, plan.tool, plan.nowhere(key), _LANE.get(), None, -1, self.ledger, self._past, inner=True)
 
     def _go_inside(self, attempt: Attempt) -> None:
         if attempt.feedback is None:
@@ -434,14 +434,18 @@ class Run:
                     if halt is not None:
                         return self._weighed_after_halt(call, plan, key, halt)
                 place = state.lane.enter(key, call.name)
-                attempt = Attempt(call, plan.tool, place, lane, self._seq, state.ledger, self._past)
+                attempt = Attempt(call, plan.tool, place, lane, state.lane, self._seq, state.ledger, self._past)
                 self._seq += 1
                 self._history.append(attempt)
                 if state.eventful:
                     self._note_events(attempt, state)
                 if plan.watched:
                     attempt.watched = True
-                if whole and place.calm and plan.passes(call.arguments):
+                try:
+                    passes = whole and place.calm and plan.passes(call.arguments)
+                except Exception:  # arguments that are no JSON; asking the checks tells more
+                    passes = False
+                if passes:
                     if self._takes_freely and state.ledger.take(plan.charge) is None:
                         attempt.holds = attempt.executed = True
                     else:
@@ -462,7 +466,7 @@ class Run:
             return self._faulty(call, fault)
 
     def _weighed_after_halt(self, call: ToolCall, plan: Plan, key: bytes, halt: Decision) -> Attempt:
-        attempt = Attempt(call, plan.tool, plan.nowhere(key), _LANE.get(), self._seq, self.ledger, self._past)
+        attempt = Attempt(call, plan.tool, plan.nowhere(key), _LANE.get(), None, self._seq, self.ledger, self._past)
         self._seq += 1
         self._history.append(attempt)
         attempt.decision = _after_halt(halt)
@@ -523,17 +527,15 @@ class Run:
         with self._lock:
             if decision.action is Action.HALT and self.halted is None:
                 self.halted = decision
-            state = self._lanes.get(attempt.lane)
-            if state is not None:
-                state.lane.refuse(attempt.place, error=_counts_as_failure(decision))
+            if attempt.home is not None:
+                attempt.home.refuse(attempt.place, error=_counts_as_failure(decision))
             if decision.code == "deadline":
                 self._past.set_overrun(attempt.call.name, None)
         if self._recording:
             self._span.refused(attempt)
 
     def _feedback(self, attempt: Attempt, decision: Decision) -> str:
-        state = self._lanes.get(attempt.lane)
-        earlier = state.lane.last_result if state is not None and attempt.place.equal else None
+        earlier = attempt.home.last_result if attempt.home is not None and attempt.place.equal else None
         return self.guard.feedback(attempt, decision, earlier if isinstance(earlier, str) else None)
 
     def _asked(self, attempt: Attempt) -> Any:
@@ -623,9 +625,8 @@ class Run:
         if self._layered:
             _INSIDE.set(attempt.outer)
         with self._lock:
-            state = self._lanes.get(attempt.lane)
-            if state is not None:
-                state.lane.leave(attempt.place, token, error)
+            if attempt.home is not None:
+                attempt.home.leave(attempt.place, token, error)
             if attempt.started_at is not None:
                 attempt.ended_at = time.time_ns()
                 self._note_time(attempt)

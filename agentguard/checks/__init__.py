@@ -4,7 +4,7 @@ A check is a frozen record of its settings with a `name` and one method `before(
 when it has nothing to say; it never changes anything and keeps no state. Three things may spare it calls:
 `quiet_when_calm = True` says that it has nothing to say where `attempt.place.calm`; `applies(tool, known)`, whether it
 can ever speak of that tool, `known` being the names of the declared ones; `passes(tool)` gives a quick test of
-arguments (or None) that is true where it has nothing to say about a call with these.
+arguments (or None) that is true where it has nothing to say about a call with these, and may raise.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def passes(self, tool: Tool) -> Callable[[Any], bool] | None:
         """Return a quick test of arguments that are a mapping: where it is true there is nothing to say."""
-        return None if tool.validator is None else tool.validator.is_valid
+        return None if tool.validator is None else tool.validator.quick_test
 
     def before(self, attempt: Attempt) -> Verdict | None:
         """Block a call whose arguments the tool cannot take."""
