@@ -70,7 +70,8 @@ def _wrong_arguments(both: Comparison, entry: Entry) -> str:
 
 
 def _out_of_order(both: Comparison, entry: Entry) -> str:
-    return f"{_name(_wanted(both, entry).tool)}: expected as call {(entry.reference or 0) + 1} of the reference, out of order"
+    tool = _name(_wanted(both, entry).tool)
+    return f"{tool}: expected as call {(entry.reference or 0) + 1} of the reference, out of order"
 
 
 def _extra(both: Comparison, entry: Entry) -> str:

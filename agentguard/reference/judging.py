@@ -9,7 +9,7 @@ import msgspec
 from agentguard.matching import Call, Comparison, Fault, Match, compare, doubts, faults
 from agentguard.matching.assignment import Rows
 from agentguard.matching.calls import bits, counts, turns
-from agentguard.reference.record import Reference
+from agentguard.reference.record import Reference, named
 
 IN_ORDER = (Match.EXACT, Match.IN_ORDER)
 
@@ -54,7 +54,7 @@ def _judge_one(reference: Reference, calls: Sequence[Call]) -> Judgement:
     positions = _counted(reference, calls)
     actual = [calls[position] for position in positions]
     both = compare(reference.calls, actual, reference.rules)
-    orders = [_holds(both, reference.named(first), reference.named(then)) for first, then in reference.order]
+    orders = [_holds(both, *(named(reference.calls, name) for name in pair)) for pair in reference.order]
     found = [*faults(both, reference.match), *_order_faults(reference, orders), *_forbidden(reference, actual)]
     verdicts = [both.passes(reference.match), *orders]
     passes = False if found else None if None in verdicts else True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from agentguard.errors import ReferencesError
 from agentguard.matching import PLAIN, Attempts, Call, Match, Rules
 
 
@@ -32,13 +33,19 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     alternatives: tuple[Reference, ...] = ()
     """Other ways of doing it: the run is held against whichever suits it best."""
 
+    def __post_init__(self) -> None:
+        for name in (name for pair in self.order for name in pair):
+            if not named(self.calls, name):
+                raise ReferencesError("", "order", f"no call has the id or tool {name!r}")
+
     def candidates(self) -> Iterator[Reference]:
         """Yield this reference and its alternatives, and theirs."""
         yield self
         for alternative in self.alternatives:
             yield from alternative.candidates()
 
-    def named(self, name: str) -> tuple[int, ...]:
-        """Return the indices of the calls of this id or, when no id is so called, of this tool."""
-        ids = tuple(index for index, call in enumerate(self.calls) if call.id == name)
-        return ids or tuple(index for index, call in enumerate(self.calls) if call.tool == name)
+
+def named(calls: Sequence[Call], name: str) -> tuple[int, ...]:
+    """Return the indices of the calls of this id or, when no id is so called, of this tool."""
+    ids = tuple(index for index, call in enumerate(calls) if call.id == name)
+    return ids or tuple(index for index, call in enumerate(calls) if call.tool == name)

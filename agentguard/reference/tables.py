@@ -161,6 +161,8 @@ _REFERENCE: Final = (
     "step_budget",
     "tools",
 )
+_OWN: Final = ("alternatives", "calls", "order")
+"""What an alternative does not take over from the reference it stands in."""
 _CALL: Final = ("arguments", "compare", "id", "tool", "turn")
 
 
@@ -169,12 +171,13 @@ def reference_of(table: Table) -> Reference:
     table.refuse_others(_REFERENCE)
     if "calls" not in table.value:
         raise table.error("", "calls is missing; calls = [] expects that nothing is called")
-    shared = {key: value for key, value in table.value.items() if key not in ("alternatives", "calls")}
-    reference = Reference(
-        calls=tuple(_call(item) for item in table.tables("calls", "tool")),
+    shared = {key: value for key, value in table.value.items() if key not in _OWN}
+    calls = tuple(_call(item) for item in table.tables("calls", "tool"))
+    return Reference(
+        calls=calls,
         match=table.word("match", Match, Match),
         rules=_rules(table),
-        order=tuple(_pairs(table)),
+        order=tuple(_pairs(table, calls)),
         forbidden=table.texts("forbidden"),
         step_budget=table.count("step_budget"),
         failed_calls=table.one_of("failed_calls", Attempts, Attempts, Attempts.COUNT),
@@ -184,8 +187,6 @@ def reference_of(table: Table) -> Reference:
             for item in table.tables("alternatives", "calls")
         ),
     )
-    _check_order(reference, table)
-    return reference
 
 
 def _call(table: Table) -> Call:
@@ -218,18 +219,19 @@ def _inside(value: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def _pairs(table: Table) -> Iterator[tuple[str, str]]:
+def _pairs(table: Table, calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
     for index, chain in enumerate(table.items("order")):
         if not isinstance(chain, list) or len(cast("Sequence[Any]", chain)) < 2:
             raise table.error(f"order.{index}", 'expected a list of two or more tools or call ids, e.g. ["a", "b"]')
         names = Table({"": chain}, table.place, table.at(f"order.{index}")).texts("")
+        _check_names(names, calls, table)
         yield from pairwise(names)
 
 
-def _check_order(reference: Reference, table: Table) -> None:
-    known = sorted({call.id or call.tool for call in reference.calls} | {call.tool for call in reference.calls})
-    for name in (name for pair in reference.order for name in pair):
-        if not reference.named(name):
+def _check_names(names: Iterable[str], calls: Sequence[Call], table: Table) -> None:
+    known = sorted({call.tool for call in calls} | {call.id for call in calls if call.id is not None})
+    for name in names:
+        if name not in known:
             raise table.error("order", f"no call has the id or tool {_shown(name)}{_suggestion(name, known)}")
 
 
