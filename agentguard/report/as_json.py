@@ -9,6 +9,7 @@ import orjson
 
 from agentguard.metrics import Score
 from agentguard.report import Report
+from agentguard.report.diagnoses import DEFAULTS, diagnoses
 from agentguard.scoring import Grade, Rate, Row, RunScore
 from agentguard.statistics import wilson
 from agentguard.traces.report import Skipped
@@ -77,6 +78,8 @@ def _row(row: Row) -> dict[str, Any]:
             said[field] = _rate(value)
         elif field not in ("key", "figures"):
             said[field] = value
+    said["too_few_runs"] = row.runs < DEFAULTS.runs
+    said["diagnoses"] = [{"code": d.code, "evidence": d.evidence, "fix": d.fix} for d in diagnoses(row)]
     said["figures"] = {name: msgspec.structs.asdict(figure) for name, figure in row.figures.items()}
     return said
 

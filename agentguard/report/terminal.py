@@ -12,6 +12,7 @@ from rich.text import Text
 
 from agentguard.metrics import Reason
 from agentguard.report import Report
+from agentguard.report.diagnoses import DEFAULTS, diagnoses
 from agentguard.scoring import Grade, Rate, Row, RunScore
 from agentguard.statistics import wilson
 
@@ -28,6 +29,10 @@ WORDS = {
 def show(report: Report, console: Console, *, limit: int) -> None:
     """Print the report. Of the failing runs the worst `limit` are shown, and the rest counted; 0 shows all."""
     console.print(table(report))
+    for row in report.rows:
+        for found in diagnoses(row):
+            filed = clean(f"{row.key.model} + {row.key.harness}")
+            console.print(f"\n{filed}: {found.evidence}\n  {found.fix}", soft_wrap=True)
     for run in report.failing()[: limit or None]:
         console.print()
         show_run(run, console)
@@ -148,6 +153,9 @@ def notes(report: Report) -> Iterator[str]:
             f"{report.without_harness:,} runs name no harness and are filed under unknown: "
             "their figures compare with nothing; name it by --harness"
         )
+    few = sum(row.runs < DEFAULTS.runs for row in report.rows)
+    if few:
+        yield f"{few:,} rows have fewer than {DEFAULTS.runs} runs: too few to say much"
     if report.without_reference:
         yield f"{report.without_reference:,} runs have no reference and were not matched"
     for fault, count in Counter(fault for run in report.runs for fault in run.unscored).most_common():
