@@ -29,8 +29,6 @@ from agentguard.statistics import (
 )
 
 needs_scipy = pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="needs the extra score")
-    importlib.util.find_spec("scipy") is None, reason="needs scipy: pip install '.[score]'"
-)
 
 
 @needs_scipy

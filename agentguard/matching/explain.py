@@ -130,7 +130,7 @@ def diff(both: Comparison, *, width: int = 100) -> str:
     >>> from agentguard.matching import compare
     >>> print(diff(compare([Call("a", {}), Call("b", {"n": 1})], [Call("b", {"n": 2}), Call("c", {})])))
     - a {}
-    ~ b {"n":1}
+    ~ b {"n":2}
         n: expected 1, got 2
     + c {}
     """
