@@ -78,10 +78,8 @@ def lint(session: nox.Session) -> None:
 @nox.session(python=PYTHON)
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it alone, and run the tests where the source is out of the way."""
-    room = Path(session.create_tmp()).resolve()
-    shutil.rmtree(room)
+    room = _empty(session)
     checkout = room / "checkout"
-    checkout.mkdir(parents=True)
     session.install("build")
     session.run("python", "-m", "build", "--outdir", str(room / "dist"), silent=True)
     (built,) = room.glob("dist/*.whl")
@@ -100,7 +98,17 @@ def integration(session: nox.Session, pins: Path) -> None:
     if session.posargs and not any(wanted in pins.parent.name for wanted in session.posargs):
         session.skip(f"not among {', '.join(session.posargs)}")
     session.install("-r", str(pins), ".[test]")
-    session.run("pytest", str(pins.parent / "tests"))
+    folder = _empty(session)
+    for name in ("README.md", "tests"):
+        _copy(pins.parent / name, folder / name)
+    _copy(ROOT / "pyproject.toml", folder / "pyproject.toml")
+    session.chdir(folder)
+    session.run("pytest", "tests")
+    names = folder / "tests" / "readme_names.py"
+    if names.exists():
+        session.run("python", str(ROOT / "tests" / "run_page.py"), "README.md", str(names))
+    else:
+        session.warn("the example of the README is not run: tests/readme_names.py does not define what it starts from")
 
 
 @nox.session(python=PYTHON)
@@ -126,7 +134,16 @@ def bench(session: nox.Session) -> None:
         session.run("python", "-m", f"benchmarks.{path.stem}", *session.posargs)
 
 
+def _empty(session: nox.Session) -> Path:
+    """Return an empty folder of the session, out of reach of the source."""
+    folder = Path(session.create_tmp()).resolve()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    return folder
+
+
 def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
     else:

@@ -17,6 +17,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 from agentguard.policy import Policy, PolicyFile
 
 ROOT = Path(__file__).resolve().parents[1]
+RUN_PAGE = Path(__file__).with_name("run_page.py")
 README = ROOT / "README.md"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 POLICY_KEYS = set(PolicyFile.__struct_fields__)
@@ -77,11 +78,8 @@ def test_the_readme_has_two_commands_to_copy():
 
 def run_python(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the Python blocks of a page in a process of their own: some set OpenTelemetry's global provider."""
-    code = (
-        "import sys; from sybil.document import Document; from sybil.parsers.markdown import PythonCodeBlockParser\n"
-        "for example in Document.parse(sys.argv[1], PythonCodeBlockParser()).examples(): example.evaluate()"
-    )
-    return subprocess.run([sys.executable, "-c", code, str(page)], cwd=folder, text=True, check=True)
+    command = [sys.executable, str(RUN_PAGE), str(page)]
+    return subprocess.run(command, cwd=folder, text=True, check=True)
 
 
 def load_policy(example: Example) -> None:
