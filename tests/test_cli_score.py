@@ -251,3 +251,16 @@ def test_a_reference_that_is_not_there_or_wrong_is_bad_input(agentguard: Command
     code, _, err = agentguard("score", path, "--reference", references)
     assert code == 2
     assert err.startswith(f"error: {references}: tasks.t.match: unknown value 'sideways'")
+
+
+def test_reports_are_written_by_their_ending(agentguard: Command, tmp_path: Path):
+    path = written(tmp_path / "a.jsonl", run("r1", "a", "a"))
+    code, _, _ = agentguard("score", path, "--write", tmp_path / "out.md", "--write", tmp_path / "out.xml")
+    assert code == 1
+    assert (tmp_path / "out.md").read_text().startswith("## agentguard: NOT READY")
+    assert (tmp_path / "out.xml").read_text().startswith("<?xml")
+
+
+def test_a_report_with_an_unknown_ending_is_bad_input_before_anything_is_read(agentguard: Command, tmp_path: Path):
+    code, _, err = agentguard("score", tmp_path / "none", "--write", tmp_path / "out.docx")
+    assert (code, "unknown ending of a report" in err) == (2, True)

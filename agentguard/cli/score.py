@@ -24,6 +24,14 @@ def score(
     outcomes: Annotated[
         Path | None, typer.Option(help="JSON, JSON lines or CSV of run_id and outcome, where the traces tell none.")
     ] = None,
+    write: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Also write a report, by its ending: .json, .xml (JUnit), .md, .csv or .parquet (runs), "
+            ".calls.csv or .calls.parquet. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
     limit: Annotated[
         int, typer.Option(min=0, help="How many failing runs to show, the worst first; 0 shows all.")
@@ -45,6 +53,7 @@ def score(
     from agentguard.reference import load_references
     from agentguard.report import report
     from agentguard.report.as_json import as_json as written
+    from agentguard.report.files import form_of
     from agentguard.report.terminal import show
     from agentguard.scoring import matched_by
     from agentguard.scoring import score as scored
@@ -53,6 +62,7 @@ def score(
     if match is not None and reference is None:
         raise typer.BadParameter("says how to match, and --reference is missing: what to match with")
     told = ReadReport()
+    forms = [(path, form_of(path)) for path in write or ()]
     known = load_outcomes(outcomes) if outcomes is not None else None
     references = load_references(reference) if reference is not None else None
     if references is not None and match is not None:
@@ -64,6 +74,8 @@ def score(
         found = report(scored(runs, references=references, step_budget=step_budget), told)
     if strict:
         refuse_skipped(told)
+    for path, form in forms:
+        path.write_bytes(form(found))
     if as_json:
         terminal.write(written(found))
     else:
