@@ -84,9 +84,7 @@ def cases() -> list[Case]:
         Case(
             name="all modes, from raw arguments", work=_over(all_modes, raw), reference=_over(make_keys, raw), target=3
         ),
-        Case(
-            name="all modes, reference keyed", work=_over(all_modes, half), reference=_over(make_keys, raw), target=2.5
-        ),
+        Case(name="all modes, reference keyed", work=_over(all_modes, half), reference=_over(make_keys, raw), target=3),
         Case(name="all modes, keys ready", work=_over(all_modes, ready), reference=_over(make_keys, raw), target=2),
         Case(name="modes and alignment", work=_over(with_alignment, raw), reference=_over(make_keys, raw)),
         Case(name="diff as text", work=_over(as_text, raw), reference=_over(make_keys, raw)),

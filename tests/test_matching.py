@@ -42,6 +42,7 @@ from agentguard.matching import (
     longest_repeat,
     schema,
 )
+from agentguard.matching.alignment import differences
 from agentguard.matching.rules import look_up, without
 
 
@@ -96,6 +97,7 @@ def kinds(both: Comparison) -> list[str]:
         (Tolerance(absolute=1), "1", 1, False),
         (Regex(), "R[0-9]+", "R61", True),
         (Regex(), "R[0-9]+", "R61 ", False),
+        (Regex(), "R[0-9]+", "R[0-9]+", False),
         (Regex(), ["R.*", 1], ["R61", 1.0], True),
         (Regex("R.*"), MISSING, "R61", True),
         (Regex("R.*"), MISSING, MISSING, False),
@@ -329,6 +331,25 @@ def test_a_rule_that_raises_leaves_the_verdict_open_and_says_so():
     assert both.passes(Match.EXACT) is None
     assert doubts(both) == ["rule failed: KeyError: 'unit' (call 1)"]
     assert kinds(both) == ["unknown"]
+
+
+def test_a_rule_that_raises_after_a_difference_leaves_that_difference():
+    def broken(wanted: Any, given: Any) -> bool:
+        return given["unit"] == wanted["unit"]
+
+    both = compare([f(a={"unit": 1}, b=1)], [f(a={"unit": 2}, b=1)], Rules(default=Arguments(values=Custom(broken))))
+    assert both.passes(Match.EXACT) is False
+    assert both.alignment.entries[0].differences == (Difference("a", {"unit": 1}, {"unit": 2}),)
+
+
+def test_an_expression_in_a_reference_that_is_none_leaves_the_verdict_open():
+    both = compare([f(q="(")], [f(q="x")], Rules(default=Arguments(values=Regex())))
+    assert both.passes(Match.EXACT) is None
+    assert doubts(both)[0].startswith("rule failed: ")
+
+
+def test_calls_without_recorded_arguments_have_no_differences():
+    assert differences(f(n=1), LOST, Rules()) == differences(LOST, f(n=1), Rules()) == ()
 
 
 # ---------------------------------------------------------------- figures

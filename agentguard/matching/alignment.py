@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 
 import msgspec
@@ -166,7 +167,11 @@ def differences(wanted: Call, given: Call, rules: Rules) -> tuple[Difference, ..
     if wanted.arguments is None or given.arguments is None:
         return ()
     rule = wanted.rule or rules.of(wanted.tool)
-    return tuple(rule.differences(wanted.arguments, given.arguments))
+    found: list[Difference] = []
+    # The calls differ already; a rule of the user's that fails further on has only less to add.
+    with suppress(Exception):
+        found.extend(rule.differences(wanted.arguments, given.arguments))
+    return tuple(found)
 
 
 # ---------------------------------------------------------------- the rest, and the order of lines

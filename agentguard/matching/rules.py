@@ -79,7 +79,7 @@ class _Leafwise(msgspec.Struct, frozen=True):
                 stack += [(f"{path}.{name}" if path else name, one, other) for name, one, other in reversed(pairs)]
 
     def _same(self, wanted: Any, given: Any) -> bool:
-        return wanted is not MISSING and given is not MISSING and self.same(wanted, given)
+        return wanted is given if wanted is MISSING or given is MISSING else self.same(wanted, given)
 
 
 class Equal(_Leafwise, frozen=True):
@@ -117,7 +117,8 @@ class Regex(_Leafwise, frozen=True):
 
     def fits(self, wanted: Any, given: Any) -> bool:
         if self.pattern is None:
-            return super().fits(wanted, given)
+            # Not by the shortcut of the other rules: an expression need not match itself.
+            return next(self.differences("", wanted, given), None) is None
         return isinstance(given, str) and re.fullmatch(self.pattern, given) is not None
 
     def same(self, wanted: Any, given: Any) -> bool:
@@ -136,6 +137,9 @@ class Ignored(msgspec.Struct, frozen=True):
         return True
 
 
+_OPTIONAL_KEY: Final = fingerprint(OPTIONAL)
+
+
 class OneOf(msgspec.Struct, frozen=True):
     """The value must equal one of those accepted; with `OPTIONAL` among them it may be left out."""
 
@@ -148,10 +152,10 @@ class OneOf(msgspec.Struct, frozen=True):
             return given is MISSING
         values = _list(accepted)
         values = [accepted] if values is None else values
+        keys = set(map(fingerprint, values))
         if given is MISSING:
-            return OPTIONAL in [value for value in values if isinstance(value, str)]
-        key = fingerprint(given)
-        return any(fingerprint(value) == key for value in values if value != OPTIONAL)
+            return _OPTIONAL_KEY in keys
+        return fingerprint(given) in keys - {_OPTIONAL_KEY}
 
 
 class Contains(msgspec.Struct, frozen=True):
