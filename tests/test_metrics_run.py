@@ -57,7 +57,7 @@ def test_missing_steps_leave_it_open_unless_the_budget_is_passed_already():
 
 
 def test_a_run_that_finished_ended_well():
-    assert run_score("ending", ending=Ending.FINISHED) == Score("ending", 1.0, data={"ending": "finished"})
+    assert run_score("ending", ending=Ending.FINISHED) == Score("ending", 1.0)
 
 
 @pytest.mark.parametrize("ending", [Ending.HALTED, Ending.FAILED, Ending.UNFINISHED])

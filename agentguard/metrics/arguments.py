@@ -6,6 +6,8 @@ from agentguard.matching import Kind, doubts
 from agentguard.metrics.score import Score
 from agentguard.metrics.subject import Subject
 
+NO_REFERENCE = Score("arguments")
+
 
 def arguments(subject: Subject) -> Score:
     """Return the share of calls with the right arguments among those with the right tool; attempted calls.
@@ -15,7 +17,7 @@ def arguments(subject: Subject) -> Score:
     """
     judged = subject.judgement
     if judged is None or not judged.comparison.right_tools:
-        return Score("arguments")
+        return NO_REFERENCE
     both = judged.comparison
     data = {"right": both.hits, "of": both.right_tools}
     if both.hits is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from agentguard.metrics.score import Reason, Score
 from agentguard.metrics.subject import Subject
 
+NONE = Score("cycles", 0.0)
+
 
 def cycles(subject: Subject) -> Score:
     """Count the calls that close a cycle: of two the third time round, of three the second time; attempted calls.
@@ -15,7 +17,7 @@ def cycles(subject: Subject) -> Score:
         return Score("cycles", None, unscored=subject.undecided)
     found = tuple(index for index, place in enumerate(subject.places) if place.period)
     if not found:
-        return Score("cycles", 0.0)
+        return NONE
     reasons = tuple(_reason(subject, closing) for closing in _rounds(subject, found))
     return Score("cycles", float(len(found)), reasons, found)
 

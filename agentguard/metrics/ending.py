@@ -17,7 +17,10 @@ _WORDS: Final = {
 
 def ending(subject: Subject) -> Score:
     """Return 1 for a run that finished by itself, 0 for one that was stopped, failed or never ended."""
-    how = subject.trajectory.ending
-    if how is Ending.FINISHED:
-        return Score("ending", 1.0, data={"ending": str(how)})
-    return Score("ending", 0.0, (Reason(f"ending.{how}", _WORDS[how]),), data={"ending": str(how)})
+    return _SCORES[subject.trajectory.ending]
+
+
+_SCORES: Final = {
+    Ending.FINISHED: Score("ending", 1.0),
+    **{how: Score("ending", 0.0, (Reason(f"ending.{how}", text),)) for how, text in _WORDS.items()},
+}

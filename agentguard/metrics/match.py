@@ -7,6 +7,8 @@ from agentguard.metrics.score import Reason, Score
 from agentguard.metrics.subject import Subject
 from agentguard.reference import Judgement
 
+NO_REFERENCE = Score("match")
+
 
 def match(subject: Subject) -> Score:
     """Return 1 when the run is what the reference's mode asks for, 0 when it is not; attempted calls.
@@ -16,7 +18,7 @@ def match(subject: Subject) -> Score:
     """
     judged = subject.judgement
     if judged is None:
-        return Score("match")
+        return NO_REFERENCE
     data = {"mode": str(judged.reference.match)}
     if subject.trajectory.complete is False and not _holds_whatever_is_missing(judged):
         return Score("match", unscored="the record has gaps: calls of the reference may be missing from it", data=data)

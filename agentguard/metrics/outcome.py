@@ -8,7 +8,11 @@ from agentguard.metrics.subject import Subject
 
 def outcome(subject: Subject) -> Score:
     """Return 1 when the final state passed, 0 when it did not; None when nobody said. Never guessed."""
-    told = subject.trajectory.outcome
-    if told is None:
-        return Score("outcome")
-    return Score("outcome", float(told), () if told else (Reason("outcome.failed", "the final state is wrong"),))
+    return _SCORES[subject.trajectory.outcome]
+
+
+_SCORES = {
+    None: Score("outcome"),
+    True: Score("outcome", 1.0),
+    False: Score("outcome", 0.0, (Reason("outcome.failed", "the final state is wrong"),)),
+}

@@ -7,6 +7,9 @@ from collections import Counter
 from agentguard.metrics.score import Reason, Score
 from agentguard.metrics.subject import Subject
 
+NO_SUCCESS = Score("recovery")
+NONE = Score("recovery", 0.0)
+
 
 def recovery(subject: Subject) -> Score:
     """Return 1 when the final state passed in spite of trouble, 0 when it passed without; None when it did not pass.
@@ -15,10 +18,10 @@ def recovery(subject: Subject) -> Score:
     work was done before it: by a reference when every call of it had been made, else when nothing new came after.
     """
     if not subject.trajectory.outcome:
-        return Score("recovery")
+        return NO_SUCCESS
     troubles = subject.troubles
     if not troubles:
-        return Score("recovery", None if subject.undecided else 0.0, unscored=subject.undecided)
+        return NONE if subject.undecided is None else Score("recovery", unscored=subject.undecided)
     count = Counter(troubles.values())
     by = "other calls" if _went_on(subject) else "idled"
     said = ", ".join(f"{number} {kind}" for kind, number in sorted(count.items()))

@@ -7,6 +7,8 @@ from agentguard.metrics.repeats import counts_against, kinds
 from agentguard.metrics.score import Reason, Score
 from agentguard.metrics.subject import Subject
 
+NONE = Score("repeated_turns", 0.0)
+
 
 def repeated_turns(subject: Subject) -> Score:
     """Count the parallel turns of two or more calls that repeat the turn just before them; attempted calls.
@@ -16,6 +18,8 @@ def repeated_turns(subject: Subject) -> Score:
     duplicates = sum(place.duplicate for place in subject.places)
     if subject.undecided is not None:
         return Score("repeated_turns", unscored=subject.undecided)
+    if not duplicates and not any(place.in_turn and place.identical for place in subject.places):
+        return NONE
     again = _turns(subject, [index for index in subject.repeats if subject.places[index].in_turn])
     steps = tuple(index for turn in again for index in turn)
     reasons = tuple(_reason(subject, turn) for turn in again if _counts_against(subject, turn))

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from agentguard.metrics.score import Reason, Score
 from agentguard.metrics.subject import Subject
 
+NONE = Score("repeats", 0.0)
+
 
 def repeats(subject: Subject) -> Score:
     """Count every call whose identical call stands just before it in the lane; attempted calls.
@@ -21,7 +23,7 @@ def repeats(subject: Subject) -> Score:
         return Score("repeats", unscored=subject.undecided)
     found = tuple(index for index in subject.repeats if not subject.places[index].in_turn)
     if not found:
-        return Score("repeats", 0.0 if subject.undecided is None else None, unscored=subject.undecided)
+        return NONE if subject.undecided is None else Score("repeats", unscored=subject.undecided)
     reasons = _reasons(subject, found)
     return Score("repeats", float(len(found)), reasons, found, subject.undecided, kinds(subject, found))
 

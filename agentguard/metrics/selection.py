@@ -9,6 +9,8 @@ from agentguard.matching import Call
 from agentguard.metrics.score import Score
 from agentguard.metrics.subject import Subject
 
+NO_REFERENCE = Score("selection")
+
 
 def selection(subject: Subject) -> Score:
     """Return F1 of the tools called against those of the reference, as multisets; attempted calls.
@@ -18,7 +20,7 @@ def selection(subject: Subject) -> Score:
     """
     judged = subject.judgement
     if judged is None:
-        return Score("selection")
+        return NO_REFERENCE
     if subject.trajectory.complete is False:
         return Score("selection", unscored="the record has gaps: tools may have been called that are not in it")
     found = judged.comparison.selection

@@ -5,6 +5,8 @@ from __future__ import annotations
 from agentguard.metrics.score import Score
 from agentguard.metrics.subject import Subject
 
+NO_SCHEMA = Score("validity")
+
 
 def validity(subject: Subject) -> Score:
     """Return the share of calls whose arguments fit, among those where that can be told; attempted calls.
@@ -15,5 +17,5 @@ def validity(subject: Subject) -> Score:
     judged = [index for index, invalid in told.items() if invalid is not None]
     wrong = tuple(index for index in judged if told[index])
     if not judged:
-        return Score("validity")
+        return NO_SCHEMA
     return Score("validity", 1 - len(wrong) / len(judged), steps=wrong, data={"judged": len(judged)})

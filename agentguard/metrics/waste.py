@@ -7,6 +7,8 @@ from typing import Any
 from agentguard.metrics.score import Score
 from agentguard.metrics.subject import Subject
 
+NONE = Score("waste", 0.0)
+
 
 def waste(subject: Subject) -> Score:
     """Count the calls that went round, failed, had arguments that do not fit, or stood twice in a turn; attempted.
@@ -17,6 +19,8 @@ def waste(subject: Subject) -> Score:
     """
     twice = (index for index, place in enumerate(subject.places) if place.duplicate)
     found = tuple(sorted({*subject.troubles, *subject.loops, *twice}))
+    if not found and subject.undecided is None and subject.goal is None:
+        return NONE
     return Score("waste", float(len(found)), steps=found, unscored=subject.undecided, data=_data(subject, found))
 
 
