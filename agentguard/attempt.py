@@ -34,7 +34,12 @@ class Past(Protocol):
 
 
 class CurrentSpan(Protocol):
-    """The span of a call that runs, as far as a run deals with it."""
+    """The span of a call, as far as a run deals with it."""
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Trace and span id in hex, for logs."""
+        ...
 
     def attach(self) -> None:
         """Make it current."""

@@ -164,8 +164,8 @@ class Guard:
             self._logged.add(identity)
             self._log.warning(event, **fields)
 
-    def report(self, run: Run, attempt: Attempt) -> None:
-        """Log one event for each verdict above ALLOW."""
+    def report(self, run: Run, attempt: Attempt, ids: Mapping[str, str]) -> None:
+        """Log one event for each verdict above ALLOW, with the ids of the call's span where there is one."""
         if self._quiet:
             return
         for verdict in attempt.decision.verdicts:
@@ -179,6 +179,7 @@ class Guard:
                     reason=verdict.reason,
                     run_id=run.run_id,
                     seq=attempt.seq,
+                    **ids,
                 )
 
     def _checks(self) -> list[Check]:

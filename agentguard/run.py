@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 import xxhash
 
-from agentguard.attempt import Attempt
+from agentguard.attempt import Attempt, CurrentSpan
 from agentguard.call import ToolCall, ToolResult, Usage
 from agentguard.checks.budget import near, passed
 from agentguard.decision import ALLOWED, Action, Decision, Verdict
@@ -503,21 +503,19 @@ class Run:
 
     def _settle_decision(self, attempt: Attempt) -> None:
         """Let the call run, or refuse it, once nothing can change the decision any more."""
-        if attempt.decision.action < Action.BLOCK:
-            self._admit(attempt)
-        else:
-            self._refuse(attempt)
+        span = self._admit(attempt) if attempt.decision.action < Action.BLOCK else self._refuse(attempt)
         if attempt.decision.verdicts:
-            self.guard.report(self, attempt)
+            self.guard.report(self, attempt, {} if span is None else span.ids)
 
-    def _admit(self, attempt: Attempt) -> None:
+    def _admit(self, attempt: Attempt) -> CurrentSpan | None:
         attempt.executed = True
         if self._times:
             attempt.started_at = time.time_ns()
         if self._recording:
             attempt.span = self._span.call(attempt)
+        return attempt.span
 
-    def _refuse(self, attempt: Attempt) -> None:
+    def _refuse(self, attempt: Attempt) -> CurrentSpan | None:
         decision = attempt.decision
         text = self._feedback(attempt, decision)
         attempt.decision = decision = msgspec.structs.replace(decision, feedback=text)
@@ -531,8 +529,7 @@ class Run:
                 attempt.home.refuse(attempt.place, error=_counts_as_failure(decision))
             if decision.code == "deadline":
                 self._past.set_overrun(attempt.call.name, None)
-        if self._recording:
-            self._span.refused(attempt)
+        return self._span.refused(attempt) if self._recording else None
 
     def _feedback(self, attempt: Attempt, decision: Decision) -> str:
         earlier = attempt.home.last_result if attempt.home is not None and attempt.place.equal else None

@@ -187,12 +187,13 @@ class RunSpan:
             self.writer.failed("call", fault)
             return None
 
-    def refused(self, attempt: Attempt) -> None:
-        """Write the span of a call that did not run: most frameworks leave no trace of it."""
+    def refused(self, attempt: Attempt) -> CallSpan | None:
+        """Write the span of a call that did not run: most frameworks leave no trace of it. It has ended already."""
         try:
-            self._refused(attempt)
+            return CallSpan(self, self._refused(attempt), owned=False)
         except Exception as fault:
             self.writer.failed("refused", fault)
+            return None
 
     def finish(
         self,
@@ -264,7 +265,7 @@ class RunSpan:
         opened.attach()
         return opened
 
-    def _refused(self, attempt: Attempt) -> None:
+    def _refused(self, attempt: Attempt) -> Span:
         decision, attributes = attempt.decision, self._attributes(attempt)
         code = decision.code or "refused"
         attributes[semconv.CALL_EXECUTED] = False
@@ -278,6 +279,7 @@ class RunSpan:
         span.end()
         with self._lock:
             self._refusals += 1
+        return span
 
     def _add_feedback(self, attributes: dict[str, Any], feedback: str) -> None:
         text = self.writer.content.as_json(feedback)
@@ -346,6 +348,12 @@ class CallSpan:
         self.span = span
         self._owned = owned
         self._token: Any = None
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Trace and span id in hex, for logs."""
+        context = self.span.get_span_context()
+        return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
 
     def attach(self) -> None:
         """Make it current, while the tool's own code runs."""

@@ -292,24 +292,16 @@ def _drain(judge: Judge, attempt: Attempt, source: Generator[Any, Any, Any]) -> 
             raise
         attempt.leave_context()
         digest, items = judge.absorb(attempt, item, digest), items + 1
-        step = yield from _handed_over(source, item)
-
-
-def _handed_over(source: Generator[Any, Any, Any], item: Any) -> Generator[Any, Any, Callable[[], Any]]:
-    """Yield one item; return the step that what came back asks for."""
-    try:
-        sent = yield item
-    except GeneratorExit:
-        return lambda: _closed(source)
-    except BaseException as error:
-        thrown = error
-        return lambda: source.throw(thrown)
-    return lambda: source.send(sent)
-
-
-def _closed(source: Generator[Any, Any, Any]) -> Any:
-    source.close()
-    raise GeneratorExit
+        try:
+            sent = yield item
+        except GeneratorExit:
+            source.close()
+            judge.raised(attempt, GeneratorExit())
+            raise
+        except BaseException as error:
+            step = partial(source.throw, error)
+        else:
+            step = partial(source.send, sent)
 
 
 def _async_generator(judge: Judge, bind: Bind) -> Callable[..., Any]:
