@@ -290,6 +290,20 @@ def landmark(runs: Iterable[Watched], at: int) -> Landmark:
     )
 
 
+def pooled_odds(strata: Iterable[Landmark]) -> float | None:
+    """Return the odds ratio common to several landmarks, e.g. one for each model and harness; None when undefined.
+
+    The estimator of Mantel and Haenszel (1959). Throwing all runs together instead mistakes a harness that both loops
+    and fails more for harm done by loops.
+    """
+    tables = [(one, one.looped - one.looped_failed, one.others - one.others_failed) for one in strata]
+    above = math.fsum(one.looped_failed * well / (one.looped + one.others) for one, _, well in tables if one.others)
+    below = math.fsum(
+        looped_well * one.others_failed / (one.looped + one.others) for one, looped_well, _ in tables if one.others
+    )
+    return above / below if below else None
+
+
 def _failed(runs: Iterable[Watched]) -> int:
     return sum(run.failed is True for run in runs)
 

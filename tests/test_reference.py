@@ -16,7 +16,9 @@ from agentguard.matching import (
     Attempts,
     Call,
     Contains,
+    Custom,
     Folded,
+    Ignored,
     Match,
     OneOf,
     Regex,
@@ -35,6 +37,7 @@ from agentguard.reference import (
     judge,
     load_references,
     parse_references,
+    to_lines,
 )
 from agentguard.trajectory import Step
 
@@ -402,3 +405,56 @@ def test_a_good_run_sets_a_reference():
     assert [call.tool for call in reference.calls] == ["f", "g"]
     assert (reference.match, reference.step_budget) == (Match.EXACT_TURNS, 4)
     assert len(from_steps(STEPS, match=Match.EXACT, failed=Attempts.COUNT, refused=Attempts.COUNT).calls) == 4
+
+
+def test_references_are_read_back_as_they_were_written():
+    written = parse_references(FULL, form=Format.TOML)
+    assert parse_references(to_lines(written), form=Format.JSONL) == written
+
+
+def test_every_rule_that_a_file_can_hold_is_read_back():
+    rules = [
+        Folded(),
+        Ignored(),
+        Contains(),
+        Contains(None),
+        OneOf(),
+        OneOf((1, 2**70)),
+        Regex(),
+        Regex("a"),
+        Tolerance(),
+    ]
+    at = {str(number): rule for number, rule in enumerate(rules)}
+    reference = Reference(
+        calls=(Call("f", {"n": 2**70}, 3, rule=Arguments(only=("n", "m"), at=at, allow_missing=True)),),
+        match=Match.EXACT_TURNS,
+        rules=Rules(default=ANYTHING, tools={"f": Arguments(values=Folded(), ignore=("x",), allow_extra=True)}),
+        step_budget=3,
+        alternatives=(Reference(calls=(), match=Match.SUBSET),),
+    )
+    references = References(runs={"r": reference})
+    assert parse_references(to_lines(references), form=Format.JSONL) == references
+
+
+def test_a_short_reference_is_a_short_line():
+    assert to_lines(References(tasks={"t": Reference(calls=(Call("a", {}),), match=Match.EXACT)})) == (
+        '{"task": "t", "match": "exact", "calls": [{"tool": "a", "arguments": {}}]}\n'
+    )
+    assert to_lines(References(tasks={"t": Reference(calls=(), match=Match.EXACT)})) == (
+        '{"task": "t", "match": "exact", "calls": []}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (Call("f"), "t: call 1: arguments not recorded; give f arguments, or a rule that ignores them"),
+        (Call("f", {"x": b"y"}), "t: an argument is no JSON: "),
+        (Call("f", {"x": float("nan")}), "t: an argument is no JSON: "),
+        (Call("f", {}, rule=Arguments(values=Custom(max))), "t: call 1: Custom is a function, which no file can hold"),
+    ],
+)
+def test_what_no_file_can_hold_is_refused(call: Call, message: str):
+    with pytest.raises(ReferencesError) as error:
+        to_lines(References(tasks={"t": Reference(calls=(call,), match=Match.EXACT)}))
+    assert str(error.value).startswith(message)

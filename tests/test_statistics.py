@@ -24,6 +24,7 @@ from agentguard.statistics import (
     mean_over_tasks,
     pass_at,
     pass_every,
+    pooled_odds,
     trials,
     wilson,
 )
@@ -216,6 +217,25 @@ def test_runs_that_end_early_raise_raw_odds_and_no_landmark():
     long += [Watched(20, None, True)] * 10 + [Watched(20, None, False)] * 10
     assert landmark(short + long, at=0).odds_ratio is None
     assert landmark(short + long, at=10).odds_ratio == 1.0
+
+
+@needs_scipy
+def test_pooling_by_harness_undoes_what_throwing_runs_together_makes_up():
+    good = runs_of(looped=(1, 9), others=(9, 81))
+    bad = runs_of(looped=(72, 8), others=(18, 2))
+    assert landmark([*good, *bad], at=1).odds_ratio == pytest.approx(73 * 83 / (17 * 27))
+    assert pooled_odds([landmark(good, at=1), landmark(bad, at=1)]) == pytest.approx(1.0)
+
+
+def runs_of(*, looped: tuple[int, int], others: tuple[int, int]) -> list[Watched]:
+    """Runs of one harness, by how many failed and how many did not."""
+    runs = [Watched(9, 1, True)] * looped[0] + [Watched(9, 1, False)] * looped[1]
+    return runs + [Watched(9, None, True)] * others[0] + [Watched(9, None, False)] * others[1]
+
+
+def test_no_strata_have_no_common_odds():
+    assert pooled_odds([]) is None
+    assert pooled_odds([landmark([], at=1)]) is None
 
 
 def test_without_scipy_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch):

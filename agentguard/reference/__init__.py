@@ -6,6 +6,7 @@ from agentguard.reference.judging import Judgement, judge
 from agentguard.reference.reading import Format, References, load_references, parse_references
 from agentguard.reference.record import Reference
 from agentguard.reference.steps import calls_of, from_steps
+from agentguard.reference.writing import to_lines
 
 __all__ = [
     "Format",
@@ -17,4 +18,5 @@ __all__ = [
     "judge",
     "load_references",
     "parse_references",
+    "to_lines",
 ]
