@@ -21,6 +21,7 @@ _DEEPEST: Final = 100
 _MOST_CHOICES: Final = 12
 _LONGEST_SHOWN: Final = 60
 _BRANCHES: Final = ("oneOf", "anyOf")
+_PROPERTIES: Final = ("additionalProperties", "unevaluatedProperties")
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -80,6 +81,8 @@ class Validator:
         keyword = str(error.schema_path[-1]) if error.schema_path else "schema"
         keyword = next((str(part) for part in reversed(error.schema_path) if isinstance(part, str)), keyword)
         path, instance = list(error.instance_path), error.instance
+        if keyword in _PROPERTIES and not isinstance(instance, Mapping):
+            instance = _value_at(whole, path)  # a schema that allows no property at all is told of their values
         schema = self._at(error.schema_path)
         if keyword in _BRANCHES:
             meant = self._meant(schema, instance)
@@ -150,6 +153,12 @@ def _child(node: Any, part: Any) -> Any:
     return None
 
 
+def _value_at(value: Any, path: Sequence[Any]) -> Any:
+    for part in path:
+        value = _child(value, part)
+    return value
+
+
 def _in_words(
     keyword: str, rule: Any, path: list[Any], instance: Any, message: str, schema: Any
 ) -> Iterator[Problem]:
@@ -162,7 +171,7 @@ def _in_words(
             near = _near(key, [one for one in given if one not in known])
             told = f"; {near} was given" if near else ""
             yield Problem(_path([*path, key]), keyword, f"{key} is required and missing{told}", near)
-    elif keyword in ("additionalProperties", "unevaluatedProperties") and isinstance(instance, Mapping):
+    elif keyword in _PROPERTIES and isinstance(instance, Mapping):
         known = list(_properties(schema))
         extra = [str(key) for key in instance if key not in known] if rule is False else []
         for key in extra:
