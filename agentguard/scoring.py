@@ -12,7 +12,7 @@ import msgspec
 
 from agentguard.matching import Match
 from agentguard.metrics import BUILT_IN, Metric, Reason, Score, Subject
-from agentguard.reference import Reference, References
+from agentguard.reference import Judgement, Reference, References
 from agentguard.tools import Tool
 from agentguard.trajectory import Ending, RunKey, Trajectory
 
@@ -50,6 +50,12 @@ class RunScore(msgspec.Struct, frozen=True, kw_only=True):
     outcome: bool | None = None
     task: str | None = None
     source: str | None = None
+    cost_usd: float | None = None
+    """US dollars of the whole run. None when not recorded."""
+    trajectory: Trajectory | None = None
+    """The run itself. None unless it was asked to be kept."""
+    judgement: Judgement | None = None
+    """The run beside its reference. None without one, or unless it was asked to be kept."""
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -99,6 +105,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Mean F1 of tool selection. None without a reference."""
     arguments: float | None
     """Mean share of right arguments among the calls whose tool was right. None without a reference."""
+    mean_cost_usd: float | None
+    """Mean over the runs whose cost is known. None when none is."""
     median_steps: float | None
     """Median of the steps. None without runs."""
     unscored: int
@@ -107,8 +115,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Every metric, by name."""
 
 
-def judge(subject: Subject, *, metrics: Mapping[str, Metric] = BUILT_IN) -> RunScore:
-    """Return the scores of one run and the verdict that follows from them."""
+def judge(subject: Subject, *, metrics: Mapping[str, Metric] = BUILT_IN, keep: bool = False) -> RunScore:
+    """Return the scores of one run and the verdict that follows from them; `keep` leaves the run beside them."""
     run = subject.trajectory
     scores = {name: metric(subject) for name, metric in metrics.items()}
     told = [scores[name] for name in VERDICT if name in scores]
@@ -127,6 +135,9 @@ def judge(subject: Subject, *, metrics: Mapping[str, Metric] = BUILT_IN) -> RunS
         outcome=run.outcome,
         task=run.task,
         source=run.source,
+        cost_usd=float(run.usage.cost_usd) if run.usage is not None and run.usage.cost_usd is not None else None,
+        trajectory=run if keep else None,
+        judgement=subject.judgement if keep else None,
     )
 
 
@@ -140,6 +151,7 @@ def score(
     step_budget: int | None = None,
     tools: Mapping[str, Tool] | None = None,
     metrics: Mapping[str, Metric] = BUILT_IN,
+    keep: bool = False,
 ) -> Iterator[RunScore]:
     """Yield the scores of the runs, one by one.
 
@@ -149,11 +161,12 @@ def score(
         step_budget: Calls that may reach a tool, where the reference of a run says nothing. None means no ceiling.
         tools: What is declared about tools, by name: schemas, and whether repeats are normal.
         metrics: Which to work out, by name.
+        keep: Leave the runs themselves beside their scores, for reports that show them call by call.
     """
     for trajectory in trajectories:
         reference = _reference(references, trajectory)
         subject = Subject(trajectory, reference=reference, step_budget=step_budget, tools=tools)
-        yield judge(subject, metrics=metrics)
+        yield judge(subject, metrics=metrics, keep=keep)
 
 
 def matched_by(references: References, mode: Match) -> References:
@@ -186,6 +199,7 @@ def _sortable(key: RunKey) -> tuple[str, str, str]:
 
 def _row(key: RunKey, runs: list[RunScore]) -> Row:
     names = dict.fromkeys(name for run in runs for name in run.scores)
+    costs = [run.cost_usd for run in runs if run.cost_usd is not None]
     figures = {name: _figure([run.scores[name] for run in runs if name in run.scores]) for name in names}
     return Row(
         key=key,
@@ -199,6 +213,7 @@ def _row(key: RunKey, runs: list[RunScore]) -> Row:
         accidental=_rate(_holds(run, "recovery") for run in runs),
         selection=figures["selection"].mean if "selection" in figures else None,
         arguments=figures["arguments"].mean if "arguments" in figures else None,
+        mean_cost_usd=math.fsum(costs) / len(costs) if costs else None,
         median_steps=figures["steps"].median if "steps" in figures else None,
         unscored=sum(run.grade is Grade.UNSCORED for run in runs),
         figures=figures,

@@ -20,6 +20,7 @@ def row(**figures: Any) -> Row:
         "selection": None,
         "arguments": None,
         "median_steps": 10.0,
+        "mean_cost_usd": None,
         "unscored": 0,
         "figures": {"waste": Figure(mean=wasted, median=0.0, runs=100, unscored=0)},
     }

@@ -27,7 +27,7 @@ def score(
     write: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Also write a report, by its ending: .json, .xml (JUnit), .md, .csv or .parquet (runs), "
+            help="Also write a report, by its ending: .html, .json, .xml (JUnit), .md, .csv or .parquet (runs), "
             ".calls.csv or .calls.parquet. May be given several times.",
             show_default=False,
         ),
@@ -63,6 +63,7 @@ def score(
         raise typer.BadParameter("says how to match, and --reference is missing: what to match with")
     told = ReadReport()
     forms = [(path, form_of(path)) for path in write or ()]
+    keep = any(path.suffix == ".html" for path, _ in forms)
     known = load_outcomes(outcomes) if outcomes is not None else None
     references = load_references(reference) if reference is not None else None
     if references is not None and match is not None:
@@ -71,7 +72,7 @@ def score(
         runs = read_runs(
             traces, told=told, format=format, model=model, harness=harness, outcomes=known, progress=progress
         )
-        found = report(scored(runs, references=references, step_budget=step_budget), told)
+        found = report(scored(runs, references=references, step_budget=step_budget, keep=keep), told)
     if strict:
         refuse_skipped(told)
     for path, form in forms:

@@ -11,6 +11,7 @@ from agentguard.report import Report
 from agentguard.report.as_json import as_json
 from agentguard.report.junit import junit
 from agentguard.report.markdown import markdown
+from agentguard.report.page import page
 from agentguard.report.tables import as_csv, as_parquet, call_rows, run_rows
 
 Form = Callable[[Report], bytes]
@@ -18,6 +19,7 @@ Form = Callable[[Report], bytes]
 BUILT_IN: Final[dict[str, Form]] = {
     ".json": as_json,
     ".xml": junit,
+    ".html": page,
     ".md": lambda report: markdown(report).encode(),
     ".calls.csv": lambda report: as_csv(call_rows(report)).encode(),
     ".calls.parquet": lambda report: as_parquet(call_rows(report)),
