@@ -322,6 +322,12 @@ def test_faults_count_calls_as_they_were_handed_in():
     assert judged.positions == (1, 2)
 
 
+def test_doubts_count_calls_as_they_were_handed_in():
+    reference = Reference(calls=(Call("f", {"n": 1}),), match=Match.EXACT, failed_calls=Attempts.SKIP)
+    judged = held(reference, Call("f", {"n": 1}, status=Status.ERROR), Call("f"))
+    assert judged.unscored == ("arguments not recorded (call 2)",)
+
+
 ORDERED = Reference(calls=(A, B, C), match=Match.SUPERSET, order=(("a", "b"),))
 
 
@@ -398,6 +404,14 @@ def test_steps_become_calls_with_what_became_of_them():
         Call("g", None, 1, absence="arguments are no JSON object"),
         Call("h", None, None, Status.REFUSED),
     ]
+
+
+def test_keys_that_loops_were_found_by_serve_matching():
+    calls = calls_of(STEPS, keys=[step.call.fingerprint for step in STEPS])
+    assert [call.key for call in calls] == [step.call.fingerprint for step in STEPS]
+    reference = Reference(calls=(Call("f", {"n": 2}), Call("g", {})), match=Match.SUPERSET)
+    assert judge(reference, calls).passes is None
+    assert judge(reference, calls).comparison.relation.sure == [0b10, 0]
 
 
 def test_a_good_run_sets_a_reference():

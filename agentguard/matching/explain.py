@@ -103,12 +103,15 @@ def _sizes(calls: Sequence[Call]) -> str:
     return "+".join(str(turn.bit_count()) for turn in turns(calls))
 
 
-def doubts(both: Comparison) -> list[str]:
-    """Return why calls could not be compared, one sentence for each cause, calls of the run counted from 1."""
+def doubts(both: Comparison, positions: Sequence[int] | None = None) -> list[str]:
+    """Return why calls could not be compared, one sentence for each cause, with the run's calls counted from 1.
+
+    `positions` holds the index to be told for each of them. None: where they stand.
+    """
     causes: dict[str, set[int]] = {}
     for (_, j), cause in sorted(both.relation.doubts.items()):
-        causes.setdefault(cause, set()).add(j)
-    return [f"{cause} (call {', '.join(str(j + 1) for j in sorted(calls))})" for cause, calls in causes.items()]
+        causes.setdefault(cause, set()).add((j if positions is None else positions[j]) + 1)
+    return [f"{cause} (call {', '.join(map(str, sorted(calls)))})" for cause, calls in causes.items()]
 
 
 # ---------------------------------------------------------------- as text

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 
-from agentguard.fingerprint import canonical, fingerprint
+from agentguard.fingerprint import fingerprint
 
 
 class Missing(enum.Enum):
@@ -57,16 +57,16 @@ class _Leafwise(msgspec.Struct, frozen=True):
 
     def same(self, wanted: Any, given: Any) -> bool:
         """Whether two leaves, or two values of different shapes, fit."""
-        return canonical(wanted) == canonical(given)
+        return _equal(wanted, given)
 
     def fits(self, wanted: Any, given: Any) -> bool:
         if wanted is MISSING or given is MISSING:
             return wanted is given
-        return fingerprint(wanted) == fingerprint(given) or next(self.differences("", wanted, given), None) is None
+        return _equal(wanted, given) or next(self.differences("", wanted, given), None) is None
 
     def differences(self, path: str, wanted: Any, given: Any) -> Iterator[Difference]:
         """Yield the leaves that do not fit. Depth costs no recursion, and cycles end."""
-        seen: set[tuple[int, int]] = set()
+        seen: dict[tuple[int, int], tuple[Any, Any]] = {}  # holds the values, lest their ids become others'
         stack = [(path, wanted, given)]
         while stack:
             path, wanted, given = stack.pop()
@@ -75,7 +75,7 @@ class _Leafwise(msgspec.Struct, frozen=True):
                 if not self._same(wanted, given):
                     yield Difference(path, wanted, given)
             elif (id(wanted), id(given)) not in seen:
-                seen.add((id(wanted), id(given)))
+                seen[id(wanted), id(given)] = wanted, given
                 stack += [(f"{path}.{name}" if path else name, one, other) for name, one, other in reversed(pairs)]
 
     def _same(self, wanted: Any, given: Any) -> bool:
@@ -85,6 +85,11 @@ class _Leafwise(msgspec.Struct, frozen=True):
 class Equal(_Leafwise, frozen=True):
     """JSON equality: numbers by value, true is not 1, key order is free, list order is not, text is never cleaned."""
 
+    def fits(self, wanted: Any, given: Any) -> bool:
+        if wanted is MISSING or given is MISSING:
+            return wanted is given
+        return _equal(wanted, given)
+
 
 class Folded(_Leafwise, frozen=True):
     """Text is compared without regard to case, runs of white space and white space at the ends; the rest is equal."""
@@ -92,7 +97,7 @@ class Folded(_Leafwise, frozen=True):
     def same(self, wanted: Any, given: Any) -> bool:
         if isinstance(wanted, str) and isinstance(given, str):
             return _fold(wanted) == _fold(given)
-        return canonical(wanted) == canonical(given)
+        return _equal(wanted, given)
 
 
 class Tolerance(_Leafwise, frozen=True, kw_only=True):
@@ -105,7 +110,7 @@ class Tolerance(_Leafwise, frozen=True, kw_only=True):
     def same(self, wanted: Any, given: Any) -> bool:
         want, have = _number(wanted), _number(given)
         if want is None or have is None:
-            return canonical(wanted) == canonical(given)
+            return _equal(wanted, given)
         return abs(want - have) <= max(_decimal(self.absolute), _decimal(self.relative) * abs(want))
 
 
@@ -124,7 +129,7 @@ class Regex(_Leafwise, frozen=True):
     def same(self, wanted: Any, given: Any) -> bool:
         if isinstance(wanted, str) and isinstance(given, str):
             return re.fullmatch(wanted, given) is not None
-        return canonical(wanted) == canonical(given)
+        return _equal(wanted, given)
 
 
 # ---------------------------------------------------------------- rules for a value as a whole
@@ -421,6 +426,10 @@ def _list(value: Any) -> list[Any] | None:
 
 def _holds(given: Mapping[Any, Any], part: Mapping[Any, Any]) -> bool:
     return all(EQUAL.fits(value, given.get(name, MISSING)) for name, value in part.items())
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return fingerprint(one) == fingerprint(other)
 
 
 def _kind(value: Any) -> Any:

@@ -22,7 +22,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...]
     """What is wrong; `actual` counts the calls as they were handed in. Empty unless the run fails."""
     unscored: tuple[str, ...]
-    """Why the verdict could not be given. Empty unless `passes` is None."""
+    """Why the verdict could not be given; counts the calls as handed in, from 1. Empty unless `passes` is None."""
     comparison: Comparison
     """With the reference that suits the run best; its run holds the calls that count."""
     positions: tuple[int, ...]
@@ -61,7 +61,7 @@ def _judge_one(reference: Reference, calls: Sequence[Call]) -> Judgement:
     return Judgement(
         passes=passes,
         faults=tuple(_moved(fault, positions) for fault in found),
-        unscored=tuple(doubts(both)) if passes is None else (),
+        unscored=tuple(doubts(both, positions)) if passes is None else (),
         comparison=both,
         positions=positions,
         reference=reference,

@@ -12,9 +12,15 @@ if TYPE_CHECKING:
     from agentguard.trajectory import Step
 
 
-def calls_of(steps: Iterable[Step]) -> list[Call]:
-    """Return the steps of a run as calls to compare, one for each step."""
-    return [_call(step) for step in steps]
+def calls_of(steps: Iterable[Step], *, keys: Iterable[bytes] | None = None) -> list[Call]:
+    """Return the steps of a run as calls to compare, one for each step.
+
+    `keys` are the steps' `ToolCall.fingerprint`s, where they have been worked out for finding loops; digests that a
+    trace recorded are none. None: they are worked out when needed.
+    """
+    if keys is None:
+        return [_call(step) for step in steps]
+    return [_call(step, key) for step, key in zip(steps, keys, strict=True)]
 
 
 def from_steps(
@@ -31,10 +37,10 @@ def from_steps(
     return Reference(calls=tuple(calls), match=match, rules=rules, step_budget=step_budget)
 
 
-def _call(step: Step) -> Call:
+def _call(step: Step, key: bytes | None = None) -> Call:
     call = step.call
     absence = "arguments not recorded" if call.raw_arguments is None else "arguments are no JSON object"
-    return Call(call.name, call.arguments, step.turn, _status(step), absence=absence)
+    return Call(call.name, call.arguments, step.turn, _status(step), key, absence=absence)
 
 
 def _status(step: Step) -> Status:
