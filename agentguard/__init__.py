@@ -26,7 +26,6 @@ from agentguard.tools import Poll, Tool
 from agentguard.trajectory import Ending, RunKey, Step, Trajectory
 from agentguard.wrapping import Feedback
 
-
 __all__ = [
     "Action",
     "AgentGuardError",

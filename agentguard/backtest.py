@@ -67,9 +67,7 @@ def backtest(trajectories: Iterable[Trajectory], policy: Policy, *, tools: objec
         guard = Guard(observing, tools=tools, tracer_provider=NoOpTracerProvider(), clock=clock, quiet=True)
         run = guard.run(model=trajectory.key.model, harness=trajectory.key.harness)
         decisions = tuple(_replayed(run, trajectory, clock))
-        yield Backtest(
-            run_id=trajectory.run_id, key=trajectory.key, outcome=trajectory.outcome, decisions=decisions
-        )
+        yield Backtest(run_id=trajectory.run_id, key=trajectory.key, outcome=trajectory.outcome, decisions=decisions)
 
 
 def summary(tested: Iterable[Backtest]) -> Summary:

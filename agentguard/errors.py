@@ -1,13 +1,13 @@
 """The error tree, drawn once.
 
-    AgentGuardError                 something the user can mend
-    |-- PolicyError                 a setting of a policy: carries `key`
-    |-- TraceError                  a trace file: carries `path` and `line`
-    |-- ReferencesError             a file of references: carries `place` and `key`
-    |-- SchemaError                 the declaration of a tool: carries `tool`
-    |-- LedgerError                 a shared budget store that cannot answer
-    `-- IntegrationMissing          an optional package: carries `package` and `extra`
-    RunHalted (BaseException)       no error: the guard ended the run
+AgentGuardError                 something the user can mend
+|-- PolicyError                 a setting of a policy: carries `key`
+|-- TraceError                  a trace file: carries `path` and `line`
+|-- ReferencesError             a file of references: carries `place` and `key`
+|-- SchemaError                 the declaration of a tool: carries `tool`
+|-- LedgerError                 a shared budget store that cannot answer
+`-- IntegrationMissing          an optional package: carries `package` and `extra`
+RunHalted (BaseException)       no error: the guard ended the run
 """
 
 from __future__ import annotations

@@ -98,7 +98,9 @@ def _failures(verdict: Verdict, call: ToolCall, tools: Collection[str], earlier:
 def _budget(verdict: Verdict, call: ToolCall, tools: Collection[str], earlier: str | None) -> str:
     kind = str(verdict.data.get("kind", verdict.code.partition(".")[2]))
     told = f"{call.name} was not run: the call {verdict.reason}."
-    return f"{told} Other tools can still be used." if kind == "calls_per_tool" else f"{told} Finish with what you have."
+    return (
+        f"{told} Other tools can still be used." if kind == "calls_per_tool" else f"{told} Finish with what you have."
+    )
 
 
 def _order(verdict: Verdict, call: ToolCall, tools: Collection[str], earlier: str | None) -> str:

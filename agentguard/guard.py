@@ -7,9 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-import msgspec
-import structlog
-
 from agentguard.attempt import Attempt
 from agentguard.call import ToolCall, ToolResult
 from agentguard.checks import Check
@@ -17,6 +14,7 @@ from agentguard.checks.order import Order
 from agentguard.decision import Action, Decision, Verdict
 from agentguard.feedback import feedback
 from agentguard.fingerprint import canonical
+from agentguard.log import logger
 from agentguard.plan import Plan, add_verdicts
 from agentguard.policy import OnFault, Policy
 from agentguard.run import Run, current_run
@@ -24,8 +22,8 @@ from agentguard.spans import Content, SpanWriter
 from agentguard.tools import Tool, declare
 from agentguard.trajectory import UNKNOWN, RunKey
 
-Ask = Callable[[ToolCall, Decision], "str | None | Awaitable[str | None]"]
-"""Asked about a call that would be blocked. A text lets it run and is recorded as the reason; None leaves it blocked."""
+Ask = Callable[[ToolCall, Decision], "str | Awaitable[str | None] | None"]
+"""Asked about a call that would be blocked: a text lets it run and is recorded as the reason, None leaves it so."""
 
 _MOST_PLANS = 1_024
 _FAULTS_TO_OPEN = 5
@@ -93,7 +91,6 @@ class Guard:
         self._rank = {check.name: rank for rank, check in enumerate(self.policy.checks)}
         self._faults: dict[str, int] = {}
         self._logged: set[str] = set()
-        self._log = structlog.get_logger("agentguard")
 
     def run(
         self,
@@ -162,7 +159,7 @@ class Guard:
         identity = f"{event} {sorted(fields.items())}"
         if identity not in self._logged and len(self._logged) < _MOST_PLANS:
             self._logged.add(identity)
-            self._log.warning(event, **fields)
+            logger().warning(event, **fields)
 
     def report(self, run: Run, attempt: Attempt, ids: Mapping[str, str]) -> None:
         """Log one event for each verdict above ALLOW, with the ids of the call's span where there is one."""
@@ -170,7 +167,7 @@ class Guard:
             return
         for verdict in attempt.decision.verdicts:
             if verdict.action > Action.ALLOW:
-                self._log.warning(
+                logger().warning(
                     f"agentguard.call_{'refused' if attempt.feedback is not None else 'flagged'}",
                     tool=attempt.call.name,
                     check=verdict.check,
@@ -201,7 +198,7 @@ class Guard:
         self.fault(check.name, fault)
         if faults == _FAULTS_TO_OPEN:
             self.plans.clear()
-            self._log.error("agentguard.check_left_out", check=check.name, faults=faults)
+            logger().error("agentguard.check_left_out", check=check.name, faults=faults)
         action = Action.HALT if self.policy.on_fault is OnFault.HALT else Action.ALLOW
         return Verdict(check.name, "guard.fault", action, f"the check failed: {type(fault).__name__}")
 
@@ -216,5 +213,3 @@ def _ordered(checks: Iterable[Check]) -> dict[str, frozenset[tuple[str, ...]]]:
     """Return, for every tool that some order rule needs, the sets of arguments that must be the same."""
     rules = [rule for check in checks if isinstance(check, Order) for rule in check.rules]
     return {rule.needs: frozenset(r.same for r in rules if r.needs == rule.needs) for rule in rules}
-
-

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections import Counter, deque
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -261,4 +262,4 @@ class Lane:
 
 
 def _all_same(*places: Place) -> bool:
-    return all(same_result(one.result, other.result) for one, other in zip(places, places[1:], strict=False))
+    return all(same_result(one.result, other.result) for one, other in pairwise(places))

@@ -23,9 +23,10 @@ def cost(usage: Usage, model: str | None, provider: str | None = None) -> Decima
         cache_read_tokens=usage.cached_tokens,
     )
     try:
-        return prices.calc_price(counted, model_ref=model, provider_id=provider).total_price
+        price: Decimal = prices.calc_price(counted, model_ref=model, provider_id=provider).total_price
     except LookupError:  # a model that the list does not know
         return None
+    return price
 
 
 @functools.cache

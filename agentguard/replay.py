@@ -74,8 +74,7 @@ def places(trajectory: Trajectory) -> list[Place]:
         elif event.what is What.TURN_CLOSES:
             lane.close_turn()
         elif event.what is What.CALL:
-            halted = steps[index].decision is not None and steps[index].decision.code == "run.halted"
-            found[index] = _nowhere(keys[index], steps[index]) if halted else lane.enter(keys[index], steps[index].call.name)
+            found[index] = _entered(lane, keys[index], steps[index])
         elif found[index].streak >= 0:
             token = result_token(steps[index])
             lane.leave(found[index], token, error=_error(steps[index], token))
@@ -120,8 +119,10 @@ def _key(step: Step, index: int, *, by_digest: bool) -> bytes:
     return ToolCall(step.call.name, step.call.arguments, None, step.call.raw_arguments).fingerprint
 
 
-def _nowhere(key: bytes, step: Step) -> Place:
-    return Place(key, step.call.name, -1)
+def _entered(lane: Lane, key: bytes, step: Step) -> Place:
+    """A call after a halt stands outside its lane, as it did live."""
+    halted = step.decision is not None and step.decision.code == "run.halted"
+    return Place(key, step.call.name, -1) if halted else lane.enter(key, step.call.name)
 
 
 def _units(steps: Sequence[Step]) -> Iterator[tuple[int, ...]]:

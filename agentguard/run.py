@@ -8,7 +8,7 @@ import inspect
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -27,8 +27,9 @@ from agentguard.past import RunPast
 from agentguard.plan import Plan
 from agentguard.policy import Mode, OnFault
 from agentguard.prices import cost
+from agentguard.spans import RunSpan
 from agentguard.trajectory import MAIN_LANE, Ending, RunKey, Step, Trajectory
-from agentguard.wrapping import Feedback, guarded_dispatcher, guarded_tool, to_call
+from agentguard.wrapping import Feedback, guarded_dispatcher, guarded_tool
 
 if TYPE_CHECKING:
     from agentguard.guard import Guard
@@ -85,7 +86,7 @@ class Run:
         self.parent = parent
         self.halted: Decision | None = None
         """The decision that halted the run; None while it may go on."""
-        self.ledger = Ledger(guard.policy.budget, parent=parent.ledger if parent else None, clock=guard.clock)
+        self.ledger: Ledger = Ledger(guard.policy.budget, parent=parent.ledger if parent else None, clock=guard.clock)
         self._lock = self.ledger.lock
         self._enforces = guard.policy.mode is Mode.ENFORCE
         self._lanes: dict[str, _LaneState] = {}
@@ -104,7 +105,7 @@ class Run:
         self._ordered = guard.ordered
         self._takes_freely = self._enforces and not self.ledger.warns
         self._tokens: list[contextvars.Token[Run | None]] = []
-        self._span = guard.spans.run(
+        self._span: RunSpan = guard.spans.run(
             run_id=self.run_id,
             key=key,
             agent=agent,
@@ -118,7 +119,7 @@ class Run:
         self._times = guard.watches
         self._layered = False
 
-    # --- the block ---------------------------------------------------------------------------------------------------
+    # --- the block -----------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         self._tokens.append(_CURRENT.set(self))
@@ -158,7 +159,7 @@ class Run:
             for state in self._lanes.values():
                 state.lane.user_turn()
 
-    # --- wrapping ----------------------------------------------------------------------------------------------------
+    # --- wrapping ------------------------------------------------------------------------------------------
 
     def wrap(
         self, dispatcher: F, *, is_async: bool | None = None, name: str | None = None, arguments: str | None = None
@@ -177,7 +178,7 @@ class Run:
         self._layered = True
         return guarded_tool(self, function, name=name or function.__name__, is_async=is_async)
 
-    # --- judging by hand ---------------------------------------------------------------------------------------------
+    # --- judging by hand -----------------------------------------------------------------------------------
 
     def judge(self, call: ToolCall) -> Decision:
         """Judge a call that is about to run. Never raises: a HALT is in the decision.
@@ -219,7 +220,7 @@ class Run:
         if usage.cost_usd is None and self.guard.policy.budget.cost_usd is not None:
             self.guard.log_once("agentguard.cost_unknown", model=model or self.key.model, run_id=self.run_id)
 
-    # --- turns, lanes, users -----------------------------------------------------------------------------------------
+    # --- turns, lanes, users -------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def turn(self, calls: Iterable[ToolCall]) -> Generator[None]:
@@ -273,11 +274,11 @@ class Run:
             state.lane.user_turn()
             state.user_turn = state.eventful = True
 
-    # --- looking -----------------------------------------------------------------------------------------------------
+    # --- looking -------------------------------------------------------------------------------------------
 
     @property
     def trajectory(self) -> Trajectory:
-        """The run so far. Its last `Guard.history` calls with results cut to 2,000 characters; `complete` says if all."""
+        """The run so far: its last `Guard.history` calls, results cut to 2,000 characters; `complete` says if all."""
         with self._lock:
             steps = tuple(_step(attempt) for attempt in self._history)
             return Trajectory(
@@ -293,7 +294,7 @@ class Run:
                 ended_at=self._ended_at,
             )
 
-    # --- what wrappers use -------------------------------------------------------------------------------------------
+    # --- what wrappers use ---------------------------------------------------------------------------------
 
     def begin(self, call: ToolCall) -> Attempt:
         """Judge a call; raise RunHalted when the run ends here. A call that may run has its span made current."""
@@ -404,7 +405,7 @@ class Run:
             raise RunHalted(decision, self.trajectory)
         return Feedback(decision.feedback or verdict.reason, decision)
 
-    # --- judging -----------------------------------------------------------------------------------------------------
+    # --- judging -------------------------------------------------------------------------------------------
 
     def _settle(self, attempt: Attempt) -> None:
         """Let a call run or refuse it, after asking for approval where that is set."""
@@ -579,7 +580,7 @@ class Run:
                 del self._lanes[next(old for old in self._lanes if old != MAIN_LANE)]
         return state
 
-    # --- recording ---------------------------------------------------------------------------------------------------
+    # --- recording -----------------------------------------------------------------------------------------
 
     def _record(self, attempt: Attempt, value: Any) -> None:
         if type(value) is str and self._reads_plainly and not attempt.watched and len(value) <= _SHOWN_CHARS:
@@ -661,9 +662,7 @@ class Run:
         self._ending = ending
         self._ended_at = time.time_ns()
         halt_code = self.halted.code if self.halted is not None else None
-        self._span.finish(
-            ending=ending, outcome=self._outcome, steps=self._seq, halt_code=halt_code, usage=self._usage
-        )
+        self._span.finish(ending=ending, outcome=self._outcome, steps=self._seq, halt_code=halt_code, usage=self._usage)
 
 
 def _after_halt(halt: Decision) -> Decision:

@@ -159,9 +159,7 @@ def _value_at(value: Any, path: Sequence[Any]) -> Any:
     return value
 
 
-def _in_words(
-    keyword: str, rule: Any, path: list[Any], instance: Any, message: str, schema: Any
-) -> Iterator[Problem]:
+def _in_words(keyword: str, rule: Any, path: list[Any], instance: Any, message: str, schema: Any) -> Iterator[Problem]:
     where, name = _path(path), str(path[-1]) if path else "the arguments"
     if keyword == "required":
         missing = [key for key in _strings(rule) if isinstance(instance, Mapping) and key not in instance]

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-import structlog
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -25,6 +24,7 @@ from agentguard.call import ToolCall, ToolResult, Usage
 from agentguard.decision import ALLOWED, Action, Decision, Verdict
 from agentguard.fingerprint import digester, normalised
 from agentguard.ledger import Kind, Ledger
+from agentguard.log import logger
 from agentguard.loops import Outcome, Token
 from agentguard.redaction import Redacted, Redaction
 from agentguard.trajectory import MAIN_LANE, UNKNOWN, Ending, RunKey
@@ -116,7 +116,7 @@ class SpanWriter:
         name = f"{what}: {type(fault).__name__}"
         if name not in self._logged:
             self._logged.add(name)
-            structlog.get_logger("agentguard").warning("agentguard.telemetry_failed", what=name, error=str(fault))
+            logger().warning("agentguard.telemetry_failed", what=name, error=str(fault))
 
     def _run(self, attributes: dict[str, Any], agent: str | None, parent: RunSpan | None) -> RunSpan:
         current = trace.get_current_span()

@@ -93,14 +93,16 @@ def _declared(one: Any) -> Tool:
         return _from_type(one)
     if hasattr(one, "inputSchema") or hasattr(one, "input_schema"):
         schema = getattr(one, "inputSchema", None) or getattr(one, "input_schema", None)
-        return Tool(name=one.name, description=getattr(one, "description", None), schema=_object_schema(one.name, schema))
+        description = getattr(one, "description", None)
+        return Tool(name=one.name, description=description, schema=_object_schema(one.name, schema))
     if callable(one):
         return _from_function(one)
     raise SchemaError(str(one)[:60], f"a {type(one).__name__} declares no tool; accepted: {_ACCEPTED}")
 
 
 def _from_mapping(one: Mapping[str, Any]) -> Tool:
-    inner = one.get("function") if isinstance(one.get("function"), Mapping) else one
+    function = one.get("function")
+    inner: Mapping[str, Any] = function if isinstance(function, Mapping) else one
     name = inner.get("name")
     if not isinstance(name, str) or not name:
         raise SchemaError("?", f"a tool definition without a name, with the keys {sorted(map(str, one))[:10]}")

@@ -11,7 +11,7 @@ import copy
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, SupportsIndex, TypeVar
 
 import orjson
 import wrapt
@@ -87,7 +87,7 @@ class Judge(Protocol):
         ...
 
 
-class GuardedFunction(wrapt.FunctionWrapper):
+class GuardedFunction(wrapt.FunctionWrapper):  # type: ignore[type-arg] # generic in its stubs only
     """What `Run.wrap` and `Run.tool` hand out. A copy wraps a copy of the function under the same run."""
 
     def __copy__(self) -> GuardedFunction:
@@ -96,12 +96,14 @@ class GuardedFunction(wrapt.FunctionWrapper):
     def __deepcopy__(self, memo: dict[int, Any]) -> GuardedFunction:
         return GuardedFunction(copy.deepcopy(self.__wrapped__, memo), self._self_wrapper)
 
-    def __reduce_ex__(self, protocol: int) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         # A run lives in one process: what travels to another is the function without its guard.
         return copy.copy, (self.__wrapped__,)
 
 
-def guarded_dispatcher(judge: Judge, dispatcher: F, *, is_async: bool | None, name: str | None, arguments: str | None) -> F:
+def guarded_dispatcher(
+    judge: Judge, dispatcher: F, *, is_async: bool | None, name: str | None, arguments: str | None
+) -> F:
     """Wrap `dispatch(name, arguments)`; which parameter is which is found by its signature."""
     return _wrapped(judge, dispatcher, bind_dispatch(dispatcher, name=name, arguments=arguments), is_async=is_async)
 

@@ -1,7 +1,7 @@
 """What the guard costs per call, as a share of one bare SDK span with ten attributes.
 
-    python -m benchmarks.bench_live            the ratios
-    python -m benchmarks.bench_live --memory   growth over a million calls of one run
+python -m benchmarks.bench_live            the ratios
+python -m benchmarks.bench_live --memory   growth over a million calls of one run
 """
 
 from __future__ import annotations
@@ -127,7 +127,9 @@ def cases(stack: ExitStack) -> list[Case]:
 
 def memory(count: int = 1_000_000) -> None:
     """Print what one run holds after ten thousand calls and after a million."""
-    with Guard(POLICY, tools=TOOLS, tracer_provider=NoOpTracerProvider(), quiet=True).run(model="m", harness="h") as run:
+    with Guard(POLICY, tools=TOOLS, tracer_provider=NoOpTracerProvider(), quiet=True).run(
+        model="m", harness="h"
+    ) as run:
         dispatch = run.wrap(lambda name, arguments: "ok")
         tracemalloc.start()
         for i in range(count):

@@ -50,7 +50,7 @@ def codes(run: Run) -> list[str | None]:
     return [step.decision.code for step in run.trajectory.steps if step.decision is not None]
 
 
-# --- the block -----------------------------------------------------------------------------------------------------------
+# --- the block --------------------------------------------------------------------------------------------
 
 
 def test_a_run_is_current_inside_its_block_only() -> None:
@@ -74,9 +74,8 @@ def test_a_block_left_by_an_error_is_failed() -> None:
 
 
 def test_a_swallowed_halt_is_halted_all_the_same() -> None:
-    with a_run({"budget": {"steps": 0}}) as run:
-        with pytest.raises(RunHalted):
-            run.wrap(echo)("f", {})
+    with a_run({"budget": {"steps": 0}}) as run, pytest.raises(RunHalted):
+        run.wrap(echo)("f", {})
     assert run.trajectory.ending is Ending.HALTED
 
 
@@ -130,7 +129,7 @@ def test_a_trajectory_says_when_it_is_not_all_there() -> None:
     assert run.trajectory.complete is False
 
 
-# --- wrapping --------------------------------------------------------------------------------------------------------------
+# --- wrapping ---------------------------------------------------------------------------------------------
 
 
 def test_a_wrapped_dispatcher_keeps_its_signature_and_name() -> None:
@@ -161,7 +160,7 @@ def test_name_and_arguments_are_found_by_the_signature(dispatch: Any) -> None:
     names = list(inspect.signature(dispatch).parameters)
     name = next(n for n in names if n in ("name", "tool_name", "tool"))
     arguments = next(n for n in names if n in ("arguments", "tool_input", "args"))
-    given = {n: None for n in names} | {arguments: {"x": 1}, name: "f"}
+    given = dict.fromkeys(names) | {arguments: {"x": 1}, name: "f"}
     run.wrap(dispatch)(**given)
     run.wrap(dispatch)(*[given[n] for n in names])
     assert [(step.call.name, step.call.arguments) for step in run.trajectory.steps] == [("f", {"x": 1})] * 2
@@ -417,7 +416,7 @@ def test_streams_that_two_layers_guard_are_counted_once() -> None:
     assert len(run.trajectory.steps) == 1
 
 
-# --- judging by hand -----------------------------------------------------------------------------------------------------
+# --- judging by hand --------------------------------------------------------------------------------------
 
 
 def test_judging_never_raises_and_recording_needs_a_judged_call() -> None:
@@ -451,7 +450,7 @@ def test_a_result_reader_that_fails_costs_the_result_not_the_call() -> None:
     assert run.trajectory.steps[0].executed is True
 
 
-# --- what tools declare ----------------------------------------------------------------------------------------------------
+# --- what tools declare -----------------------------------------------------------------------------------
 
 
 def test_a_repeatable_tool_is_never_spoken_of() -> None:
@@ -481,7 +480,10 @@ def test_a_poller_that_does_not_wait_is_told_to() -> None:
 
 def test_an_empty_result_counts_as_a_failure_where_a_tool_says_so() -> None:
     run = a_run({"tools": {"f": {"empty_is_error": True}}})
-    script([("f", {"i": i}) for i in range(5)], lambda name, arguments: _swallow(run.wrap(lambda n, a: []), name, arguments))
+    script(
+        [("f", {"i": i}) for i in range(5)],
+        lambda name, arguments: _swallow(run.wrap(lambda n, a: []), name, arguments),
+    )
     assert run.halted is not None
     assert run.halted.code == "failures.error"
 
@@ -579,7 +581,7 @@ def test_after_a_synchronous_overrun_the_next_call_of_the_tool_is_refused_once()
     assert dispatch("f", {"i": 2}) is None
 
 
-# --- budgets ---------------------------------------------------------------------------------------------------------------
+# --- budgets ----------------------------------------------------------------------------------------------
 
 
 def test_usage_is_priced_and_a_ceiling_of_dollars_halts_the_next_call() -> None:
@@ -648,7 +650,7 @@ def test_observing_counts_on_past_a_ceiling_and_says_so() -> None:
     assert run.halted is None
 
 
-# --- approval, advice, faults ----------------------------------------------------------------------------------------------
+# --- approval, advice, faults -----------------------------------------------------------------------------
 
 
 def test_an_approved_call_runs_and_says_why() -> None:
@@ -766,13 +768,12 @@ def test_a_call_on_which_the_guard_itself_fails_is_answered_as_the_policy_says(o
     assert (decision.allowed, decision.code) == (runs, "guard.fault")
 
 
-# --- logs --------------------------------------------------------------------------------------------------------------------
+# --- logs -------------------------------------------------------------------------------------------------
 
 
 def test_every_verdict_above_allow_is_one_log_event() -> None:
-    with structlog.testing.capture_logs() as logs:
-        with Guard().run(model="m", harness="h", run_id="r") as run:
-            script([("f", {})] * 3, run.wrap(lambda name, arguments: "same"))
+    with structlog.testing.capture_logs() as logs, Guard().run(model="m", harness="h", run_id="r") as run:
+        script([("f", {})] * 3, run.wrap(lambda name, arguments: "same"))
     assert [(log["event"], log["tool"], log["code"], log["action"], log["run_id"], log["seq"]) for log in logs] == [
         ("agentguard.call_flagged", "f", "repeat.identical", "warn", "r", 1),
         ("agentguard.call_refused", "f", "repeat.identical", "block", "r", 2),
@@ -780,9 +781,12 @@ def test_every_verdict_above_allow_is_one_log_event() -> None:
 
 
 def test_a_log_event_names_its_trace_and_span() -> None:
-    with structlog.testing.capture_logs() as logs, captured_spans() as spans:
-        with Guard(tracer_provider=spans.provider).run(model="m", harness="h") as run:
-            script([("f", {})] * 3, run.wrap(lambda name, arguments: "same"))
+    with (
+        structlog.testing.capture_logs() as logs,
+        captured_spans() as spans,
+        Guard(tracer_provider=spans.provider).run(model="m", harness="h") as run,
+    ):
+        script([("f", {})] * 3, run.wrap(lambda name, arguments: "same"))
     by_id = {f"{span.context.span_id:016x}": span for span in spans() if span.context}
     assert [by_id[log["span_id"]].name for log in logs] == ["execute_tool f", "execute_tool f"]
     assert len({log["trace_id"] for log in logs}) == 1
@@ -796,7 +800,7 @@ def test_no_secret_reaches_the_feedback() -> None:
     assert "[redacted]" in results[2]
 
 
-# --- identity ------------------------------------------------------------------------------------------------------------------
+# --- identity ---------------------------------------------------------------------------------------------
 
 
 def test_two_scaffolds_never_share_a_digest() -> None:

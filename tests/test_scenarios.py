@@ -77,7 +77,7 @@ def refused(value: Any) -> bool:
     return isinstance(value, (Feedback, RunHalted))
 
 
-# --- loops -------------------------------------------------------------------------------------------------------------
+# --- loops ------------------------------------------------------------------------------------------------
 
 
 def test_a_back_to_back_repeat_is_refused_at_the_third_call(is_async: bool) -> None:
@@ -293,7 +293,7 @@ def test_after_a_refusal_the_same_call_is_refused_and_another_runs(is_async: boo
         assert not refused(call("g", {"x": 1}))
 
 
-# --- budgets -----------------------------------------------------------------------------------------------------------
+# --- budgets ----------------------------------------------------------------------------------------------
 
 
 def test_a_cap_of_five_runs_five(is_async: bool) -> None:
@@ -367,7 +367,9 @@ def test_a_dollar_at_thirty_cents_runs_three(is_async: bool) -> None:
 
 def test_wall_time_ends_a_run(is_async: bool) -> None:
     clock = FakeClock()
-    with Guard(Policy.from_dict({"budget": {"seconds": 60}}), clock=clock, quiet=True).run(model="m", harness="h") as run:
+    with Guard(Policy.from_dict({"budget": {"seconds": 60}}), clock=clock, quiet=True).run(
+        model="m", harness="h"
+    ) as run:
         call = Agent(run, counting(), is_async=is_async)
         assert not refused(call("f", {"i": 0}))
         clock.at(61)
@@ -417,7 +419,7 @@ def test_a_base_exception_out_of_a_tool_leaves_no_reservation(kind: type[BaseExc
         assert run.ledger.steps == 0
 
 
-# --- arguments ---------------------------------------------------------------------------------------------------------
+# --- arguments --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,9 @@ def test_a_failed_alternative_names_the_one_that_was_meant() -> None:
 
 def test_without_a_constant_the_alternative_with_the_fewest_problems_was_meant() -> None:
     schema = {"anyOf": [{"required": ["a", "b", "c"]}, {"title": "the short form", "required": ["d"]}]}
-    assert problems({}, schema) == [("$.d", "d is required and missing (meant as the alternative the short form)", None)]
+    assert problems({}, schema) == [
+        ("$.d", "d is required and missing (meant as the alternative the short form)", None)
+    ]
 
 
 def test_what_fits_two_alternatives_of_which_one_is_allowed_is_told_so() -> None:

@@ -78,7 +78,10 @@ def test_models_of_every_kind_are_accepted(source: Any, fit: Any, unfit: Any) ->
 
 def test_a_typed_function_is_accepted() -> None:
     def search(
-        query: Annotated[str, msgspec.Meta(min_length=1)], *, kind: Literal["web", "docs"] = "web", limit: int | None = None
+        query: Annotated[str, msgspec.Meta(min_length=1)],
+        *,
+        kind: Literal["web", "docs"] = "web",
+        limit: int | None = None,
     ) -> list[str]:
         """Search for something.
 

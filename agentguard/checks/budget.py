@@ -11,7 +11,6 @@ from agentguard.decision import Action, Verdict
 from agentguard.ledger import Charge, Kind, Refusal
 
 
-
 class BudgetCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Asks the ledger; the ceilings themselves stand in the policy's `[budget]`."""
 

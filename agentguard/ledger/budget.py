@@ -43,7 +43,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def limited(self) -> bool:
         """Whether there is any ceiling."""
-        return self != _NO_CEILING
+        return self != NO_CEILING
 
     def calls_of(self, tool: str) -> int | None:
         """Return the ceiling of calls of one tool; None when it has none."""
@@ -51,7 +51,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return ceiling if ceiling is None or isinstance(ceiling, int) else ceiling.get(tool)
 
 
-_NO_CEILING = Budget()
+NO_CEILING = Budget()
+"""A budget that limits nothing."""
 
 
 class Charge(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 
 from agentguard.call import Usage
-from agentguard.ledger.budget import Budget, Charge, Kind, Refusal, Reservation
+from agentguard.ledger.budget import NO_CEILING, Budget, Charge, Kind, Refusal, Reservation
 
 _ZERO = Decimal(0)
 
@@ -22,7 +22,7 @@ class Ledger:
     """
 
     def __init__(
-        self, budget: Budget = Budget(), *, parent: Ledger | None = None, clock: Callable[[], float] = time.monotonic
+        self, budget: Budget = NO_CEILING, *, parent: Ledger | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.parent = parent
         self._set_budget(budget)
@@ -136,8 +136,8 @@ class Ledger:
         with self.lock:
             for ledger in self.family:
                 for kind, limit, used in ledger._ceilings(tool):
-                    rest = max(limit - used, type(limit)(0))  # type: ignore[operator]
-                    left[kind] = min(left.get(kind, rest), rest)
+                    rest = _rest(limit, used)
+                    left[kind] = min(left[kind], rest) if kind in left else rest
         return left
 
     def newly_near(self, charge: Charge) -> Iterator[Refusal]:
@@ -160,7 +160,7 @@ class Ledger:
 
     def _over(self, charge: Charge, depth: int) -> Refusal | None:
         for kind, limit, used in self._ceilings(charge.tool):
-            if used + self._needs(kind, charge) > limit if kind in _RESERVED else used >= limit:
+            if self._passes(kind, limit, used, charge):
                 return Refusal(kind, limit, used, charge.tool, depth)
         return None
 
@@ -181,10 +181,11 @@ class Ledger:
             yield Kind.CALLS_PER_TOOL, calls, self._calls.get(tool, 0)
 
     @staticmethod
-    def _needs(kind: Kind, charge: Charge) -> float | Decimal:
+    def _passes(kind: Kind, limit: float | Decimal, used: float | Decimal, charge: Charge) -> bool:
+        """Whether the charge would pass a ceiling; what is known only afterwards has passed it when it is reached."""
         if kind is Kind.COST_USD:
-            return charge.cost_usd or _ZERO
-        return 1 if kind in _RESERVED else 0
+            return Decimal(used) + (charge.cost_usd or _ZERO) > limit
+        return used >= limit
 
     def _add(self, charge: Charge, sign: int) -> None:
         self.steps += sign
@@ -200,12 +201,12 @@ class Ledger:
         each = budget.calls_per_tool
         self._most_of_each = each if isinstance(each, int) else math.inf
         self._most_calls: Mapping[str, float] = each if isinstance(each, Mapping) else {}
-        self.warns = budget.warn_at is not None or (self.parent is not None and self.parent.warns)
+        self.warns: bool = budget.warn_at is not None or (self.parent is not None and self.parent.warns)
         """Whether this ledger or an ancestor warns before a ceiling."""
 
     @staticmethod
     def _needs_no_looking_up(budget: Budget) -> bool:
-        return budget.seconds is budget.tokens is budget.cost_usd is budget.failures is None
+        return all(ceiling is None for ceiling in (budget.seconds, budget.tokens, budget.cost_usd, budget.failures))
 
     @staticmethod
     def _first(reservation: Reservation) -> bool:
@@ -214,4 +215,7 @@ class Ledger:
         return first
 
 
-_RESERVED = (Kind.STEPS, Kind.CALLS_PER_TOOL, Kind.COST_USD)
+def _rest(limit: float | Decimal, used: float | Decimal) -> float | Decimal:
+    if isinstance(limit, Decimal):
+        return max(limit - Decimal(used), _ZERO)
+    return max(limit - float(used) if isinstance(used, Decimal) else limit - used, 0)

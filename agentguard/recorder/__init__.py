@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import structlog
 from opentelemetry import trace
 
+from agentguard.log import logger
 from agentguard.redaction import Redaction
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _global_provider() -> TracerProvider:
     made = TracerProvider()
     trace.set_tracer_provider(made)
     if trace.get_tracer_provider() is not made:
-        structlog.get_logger("agentguard").error(
+        logger().error(
             "agentguard.recorder_unused", provider=type(provider).__qualname__, way_out="pass tracer_provider to record"
         )
     return made

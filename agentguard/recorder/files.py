@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
@@ -59,10 +58,9 @@ class Files:
         for _ in range(_TRIES):
             path = self.folder / f"agentguard-{self._began}-{self._pid}-{self._count:04d}.jsonl"
             self._count += 1
-            # Containers share pids: a name that another process took is passed over.
-            with contextlib.suppress(FileExistsError):
-                self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-                self.path, self._size = path, 0
+            fd = _taken(path)
+            if fd is not None:
+                self._fd, self.path, self._size = fd, path, 0
                 return
         raise FileExistsError(f"{self.folder}: no free name for another file")
 
@@ -103,9 +101,27 @@ class Files:
             self._complain(fault)
 
 
+def _taken(path: Path) -> int | None:
+    """Open a new file; None where another recorder has or had this name: containers share pids."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+    except FileExistsError:
+        return None
+    # Looked for only now: a packed file is there before its plain one goes.
+    if not _packed(path).exists():
+        return fd
+    os.close(fd)
+    path.unlink()
+    return None
+
+
+def _packed(path: Path) -> Path:
+    return path.with_suffix(".jsonl.zst")
+
+
 def pack(path: Path) -> Path:
     """Replace a file by its zstd form. A kill in between leaves the plain one, and never half a packed one."""
-    packed, unfinished = path.with_suffix(".jsonl.zst"), path.with_suffix(".part")
+    packed, unfinished = _packed(path), path.with_suffix(".part")
     try:
         with open(path, "rb") as source, open(unfinished, "wb") as target:
             zstandard.ZstdCompressor(level=3).copy_stream(source, target)

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-import structlog
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
+from agentguard.log import logger
 from agentguard.recorder.files import Files
 from agentguard.recorder.otlp_json import Clean, encoded
 from agentguard.redaction import REDACTED, Redaction
@@ -197,16 +197,14 @@ class Recorder(SpanProcessor):
             return
         if self._failing:
             self._failing = False
-            structlog.get_logger("agentguard").warning(
-                "agentguard.recorder_recovered", folder=str(self.folder), lost=self.lost
-            )
+            logger().warning("agentguard.recorder_recovered", folder=str(self.folder), lost=self.lost)
 
     def _fail(self, spans: int, fault: Exception) -> None:
         """Say it once, and again only after writing worked in between."""
         self.lost += spans
         if not self._failing:
             self._failing = True
-            structlog.get_logger("agentguard").error(
+            logger().error(
                 "agentguard.recorder_failed", folder=str(self.folder), error=f"{type(fault).__name__}: {fault}"
             )
 

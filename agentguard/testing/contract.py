@@ -36,7 +36,7 @@ class Reply:
 
     calls: tuple[Asked, ...] = ()
     text: str = ""
-    usage: Usage = Usage(10, 5)
+    usage: Usage = field(default_factory=lambda: Usage(10, 5))
 
 
 class Feature(enum.Enum):
@@ -162,7 +162,7 @@ class Contract:
         if feature not in self.driver.features:
             pytest.skip(f"not reachable here: {feature.value}")
 
-    # --- decisions -----------------------------------------------------------------------------------------------------
+    # --- decisions -----------------------------------------------------------------------------------------
 
     def test_an_allowed_call_runs_and_its_result_reaches_the_model(self) -> None:
         """Allow."""
@@ -231,7 +231,7 @@ class Contract:
         )
         assert [d.code for step in run.trajectory.steps if (d := step.decision)][2:] == ["repeat.identical"] * 3
 
-    # --- budgets ---------------------------------------------------------------------------------------------------------
+    # --- budgets -------------------------------------------------------------------------------------------
 
     def test_parallel_calls_through_a_cap_run_as_many_as_it_allows(self) -> None:
         """Budgets under parallel calls."""
@@ -247,9 +247,7 @@ class Contract:
     def test_the_same_parallel_turn_again_and_again_is_a_repeat(self) -> None:
         """Turns."""
         self._needs(Feature.PARALLEL)
-        turns = [
-            Reply(tuple(Asked("search", {"query": q}, f"call-{turn}-{q}") for q in "ab")) for turn in range(3)
-        ]
+        turns = [Reply(tuple(Asked("search", {"query": q}, f"call-{turn}-{q}") for q in "ab")) for turn in range(3)]
         played, run = self._play([*turns, Reply(text="done")])
         codes = [d.code for step in run.trajectory.steps if (d := step.decision)]
         assert codes == [None, None, "repeat.turn", "repeat.turn", "repeat.turn", "repeat.turn"]
@@ -261,7 +259,7 @@ class Contract:
         _, run = self._play(asking("a", "b"))
         assert run.ledger.tokens == 3 * 15
 
-    # --- arguments and names -----------------------------------------------------------------------------------------------
+    # --- arguments and names -------------------------------------------------------------------------------
 
     def test_invalid_arguments_are_refused_with_what_is_wrong(self) -> None:
         """Schema-invalid."""
@@ -280,7 +278,7 @@ class Contract:
         assert "Did you mean search?" in played.answers["call-0"]
         assert run.trajectory.steps[0].call.name == "serch"
 
-    # --- what tools do -----------------------------------------------------------------------------------------------------
+    # --- what tools do -------------------------------------------------------------------------------------
 
     def test_a_tools_exception_is_recorded_as_a_failure(self) -> None:
         """Tool exception, recorded."""
@@ -304,7 +302,7 @@ class Contract:
             self.driver.play(asking("a", "b"), both, run=run)
         assert [step.call.arguments for step in run.trajectory.steps] == [{"query": "a"}, {"query": "b"}]
 
-    # --- telemetry ---------------------------------------------------------------------------------------------------------
+    # --- telemetry -----------------------------------------------------------------------------------------
 
     def test_every_call_has_one_span_inside_the_runs(self) -> None:
         """Spans."""
@@ -313,9 +311,11 @@ class Contract:
         calls = spans("execute_tool search")
         root = next(span for span in spans("invoke_agent"))
         assert len(calls) == 3
-        assert {span.context.trace_id for span in calls if span.context} == {root.context.trace_id if root.context else 0}
+        assert {span.context.trace_id for span in calls if span.context} == {
+            root.context.trace_id if root.context else 0
+        }
 
-    # --- other ways to run ---------------------------------------------------------------------------------------------------
+    # --- other ways to run ---------------------------------------------------------------------------------
 
     def test_an_asynchronous_run_blocks_and_goes_on(self) -> None:
         """Async."""
@@ -372,4 +372,15 @@ class Contract:
         assert "was not run again" in played.answers["call-2"]
 
 
-__all__ = ["Asked", "CapturedSpans", "Contract", "Driver", "Feature", "Played", "Reply", "Tools", "ToolBrokeError", "asking"]
+__all__ = [
+    "Asked",
+    "CapturedSpans",
+    "Contract",
+    "Driver",
+    "Feature",
+    "Played",
+    "Reply",
+    "ToolBrokeError",
+    "Tools",
+    "asking",
+]

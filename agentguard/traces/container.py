@@ -12,7 +12,7 @@ from agentguard.trajectory import Trajectory
 Item = Span | LogRecord | Trajectory
 
 
-class FaultyRecord(Exception):  # noqa: N818 - a fault of the data, caught by the reader and counted
+class FaultyRecord(Exception):
     """A record, or a part of one, that cannot be read. `reason` is short; `fault` says what was found."""
 
     def __init__(self, reason: str, fault: str) -> None:

@@ -57,7 +57,7 @@ def opened(path: str) -> IO[bytes]:
     A file that cannot be opened is a TraceError; packed data that turn out torn raise OSError, EOFError or a
     decompressor's error while they are read.
     """
-    raw = _raw(path)
+    raw: io.BufferedReader = _raw(path)
     head = raw.peek(6)[:6]
     if head.startswith(_ZSTD):
         return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), _CHUNK)
@@ -72,20 +72,20 @@ UNPACKING_FAULTS: Final = (OSError, EOFError, lzma.LZMAError, zstandard.ZstdErro
 """What reading torn or damaged packed data raises."""
 
 
-def _raw(path: str) -> io.BufferedReader:
+def _raw(path: str) -> Any:
     try:
         if path == STDIN:
-            return io.BufferedReader(sys.stdin.buffer, _CHUNK)  # type: ignore[arg-type]
+            return io.BufferedReader(sys.stdin.buffer, _CHUNK)
         if "://" in path:
             return io.BufferedReader(_remote(path), _CHUNK)
-        return open(path, "rb", buffering=_CHUNK)  # noqa: SIM115 - the caller closes it
+        return open(path, "rb", buffering=_CHUNK)
     except OSError as error:
         raise TraceError(path, None, f"cannot be opened: {error.strerror or error}") from error
 
 
 def _remote(path: str) -> Any:
     try:
-        import fsspec
+        import fsspec  # type: ignore[import-untyped]
     except ImportError:
         raise IntegrationMissing("fsspec", "score") from None
     try:

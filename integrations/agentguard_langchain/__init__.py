@@ -1,8 +1,8 @@
 """The guard as LangChain agent middleware.
 
-    with guard.run(model="gpt-5", harness="my agent 1.4") as run:
-        agent = create_agent(model, tools, middleware=[GuardMiddleware()])
-        agent.invoke({"messages": [...]})
+with guard.run(model="gpt-5", harness="my agent 1.4") as run:
+    agent = create_agent(model, tools, middleware=[GuardMiddleware()])
+    agent.invoke({"messages": [...]})
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ class GuardMiddleware(AgentMiddleware):
             raise AgentGuardError("no run is active; invoke the agent inside `with guard.run(...)`, or pass run=")
         return run
 
-    def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
-    ) -> Any:
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         """Judge the call; run it, or answer it with the feedback."""
         run, call = self.run, _call(request)
         calls, key = _turn(request)

@@ -68,9 +68,11 @@ leaves = st.one_of(
 )
 values = st.recursive(
     leaves,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.tuples(inner, inner)
-    | st.dictionaries(st.text() | st.integers() | st.none(), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text() | st.integers() | st.none(), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 arguments = st.dictionaries(st.text(max_size=5), values, max_size=4) | values

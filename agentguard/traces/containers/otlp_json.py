@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -201,7 +201,7 @@ def _id(text: Any, digits: int) -> str:
     return raw.hex() if len(raw) * 2 == digits else text
 
 
-# --- loosely -----------------------------------------------------------------------------------------------------------
+# --- loosely ----------------------------------------------------------------------------------------------
 
 
 def read_record(record: Any, where: str) -> Iterator[Item | FaultyRecord]:
@@ -347,7 +347,7 @@ def _object(inner: Any, depth: int) -> dict[str, Any]:
     return {str(pair.get("key")): _loose_value(pair.get("value"), depth + 1) for pair in pairs}
 
 
-_READERS: Final = {
+_READERS: Final[Mapping[str, Callable[[Any, int], Any]]] = {
     "stringValue": lambda inner, depth: inner if isinstance(inner, str) else str(inner),
     "intValue": lambda inner, depth: _loose_time(inner),
     "boolValue": lambda inner, depth: bool(inner),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from agentguard_langchain import GuardMiddleware
 from langchain.agents import create_agent
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -13,7 +14,6 @@ from langchain_core.tools import StructuredTool
 
 from agentguard import Run
 from agentguard.testing.contract import Contract, Feature, Played, Reply
-from agentguard_langchain import GuardMiddleware
 
 
 class ScriptedModel(BaseChatModel):
