@@ -31,12 +31,12 @@ _MOST_LABELS: Final = 15
 
 
 def charts(report: Report) -> list[dict[str, str]]:
-    """Return title and SVG of each chart that the runs have figures for."""
+    """Return title, SVG and a note in words of each chart that the runs have figures for."""
     drawn = [_success(report), _steps(report), _loops(report)]
-    return [{"title": title, "svg": _svg(spec, title)} for title, spec in drawn if spec is not None]
+    return [{"title": title, "svg": _svg(spec, title), "note": note} for title, note, spec in drawn if spec is not None]
 
 
-Chart = tuple[str, dict[str, Any] | None]
+Chart = tuple[str, str, dict[str, Any] | None]
 
 
 def _success(report: Report) -> Chart:
@@ -51,12 +51,13 @@ def _success(report: Report) -> Chart:
     ]
     title = f"Success against {what}; the line joins the rows that no other row beats on both"
     if not points:
-        return title, None
+        return title, "", None
+    front = pareto(points)
     x = {"field": "x", "type": "quantitative", "title": what}
     y: dict[str, Any] = {"field": "success", "type": "quantitative", "title": "success", "axis": {"format": "%"}}
     y["scale"] = {"domain": [0, 1]}
     layers: list[dict[str, Any]] = [
-        {"data": {"values": pareto(points)}, "mark": {"type": "line", "opacity": 0.5}, "encoding": {"x": x, "y": y}},
+        {"data": {"values": front}, "mark": {"type": "line", "opacity": 0.5}, "encoding": {"x": x, "y": y}},
         {
             "data": {"values": points},
             "mark": {"type": "point", "filled": True, "size": 60},
@@ -67,7 +68,8 @@ def _success(report: Report) -> Chart:
         text = {"type": "text", "align": "left", "dx": 7, "limit": 260}
         encoding = {"x": x, "y": y, "text": {"field": "row"}}
         layers.append({"data": {"values": points}, "mark": text, "encoding": encoding})
-    return title, {"layer": layers, "width": 620, "height": 260}
+    best = "; ".join(f"{one['row']} ({one['x']:g}, {one['success']:.0%})" for one in front[:_MOST_LABELS])
+    return title, f"Not beaten: {best}", {"layer": layers, "width": 620, "height": 260}
 
 
 def pareto(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -84,7 +86,7 @@ def _steps(report: Report) -> Chart:
         (int(run.scores["steps"].value or 0), str(run.grade)) for run in report.runs if "steps" in run.scores
     )
     values = [{"steps": steps, "verdict": grade, "runs": runs} for (steps, grade), runs in sorted(count.items())]
-    return "Runs by their steps", _bars(values, {"field": "steps", "bin": {"maxbins": 40}, "title": "steps"})
+    return "Runs by their steps", "", _bars(values, {"field": "steps", "bin": {"maxbins": 40}, "title": "steps"})
 
 
 def _loops(report: Report) -> Chart:
@@ -96,7 +98,7 @@ def _loops(report: Report) -> Chart:
     ]
     none = sum(value == 0 for _, value in told)
     title = f"Runs by calls repeated back to back; {none:,} have none"
-    return title, _bars(values, {"field": "repeats", "type": "ordinal", "sort": None, "title": "repeats"})
+    return title, "", _bars(values, {"field": "repeats", "type": "ordinal", "sort": None, "title": "repeats"})
 
 
 def _bars(values: list[dict[str, Any]], x: dict[str, Any]) -> dict[str, Any] | None:
