@@ -43,7 +43,7 @@ from agentguard.matching import (
     schema,
 )
 from agentguard.matching.alignment import differences
-from agentguard.matching.rules import look_up, without
+from agentguard.matching.paths import look_up, without
 
 
 def shown(value: Any) -> str:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from agentguard.matching.alignment import Alignment, Entry, Kind
+from agentguard.matching.arguments import ANYTHING, EXACTLY, PLAIN, Arguments, Rules
 from agentguard.matching.calls import Attempts, Call, Match, Status, counted, keyed, longest_repeat
 from agentguard.matching.comparison import Comparison, Figures, compare
 from agentguard.matching.explain import Fault, diff, doubts, faults
 from agentguard.matching.rules import (
-    ANYTHING,
-    EXACTLY,
     MISSING,
     OPTIONAL,
-    PLAIN,
-    Arguments,
     Contains,
     Custom,
     Difference,
@@ -21,7 +18,6 @@ from agentguard.matching.rules import (
     Ignored,
     OneOf,
     Regex,
-    Rules,
     Tolerance,
     Valid,
     ValueRule,

@@ -10,10 +10,11 @@ from itertools import zip_longest
 
 import msgspec
 
+from agentguard.matching.arguments import Rules
 from agentguard.matching.assignment import Pairs, longest_in_order, maximum
 from agentguard.matching.calls import Call
 from agentguard.matching.relation import Relation
-from agentguard.matching.rules import Difference, Rules
+from agentguard.matching.rules import Difference
 
 
 class Kind(enum.StrEnum):

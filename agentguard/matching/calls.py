@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agentguard.fingerprint import fingerprint
-from agentguard.matching.rules import Arguments
+from agentguard.matching.arguments import Arguments
 
 
 class Match(enum.StrEnum):

@@ -10,11 +10,11 @@ from functools import cached_property
 import msgspec
 
 from agentguard.matching.alignment import Alignment, Swap, align, confusion
+from agentguard.matching.arguments import PLAIN, Rules
 from agentguard.matching.assignment import length_in_order, maximum
 from agentguard.matching.calls import Call, Match
 from agentguard.matching.modes import HOLDS
 from agentguard.matching.relation import Relation, relate
-from agentguard.matching.rules import PLAIN, Rules
 
 
 class Figures(msgspec.Struct, frozen=True):

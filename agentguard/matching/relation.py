@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from agentguard.matching.arguments import PLAIN, Arguments, Rules
 from agentguard.matching.calls import Call, bits
-from agentguard.matching.rules import PLAIN, Arguments, Rules
 
 
 class Relation(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""How two sets of arguments are compared; every loosening of JSON equality has a name."""
+"""How one value is compared with what a reference has in its place; every loosening of JSON equality has a name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ValueRule(Protocol):
 # ---------------------------------------------------------------- rules for the leaves of a value
 
 
-class _Leafwise(msgspec.Struct, frozen=True):
+class Leafwise(msgspec.Struct, frozen=True):
     """A rule that looks at text, numbers, booleans and nulls, wherever in the value they stand."""
 
     def same(self, wanted: Any, given: Any) -> bool:
@@ -82,7 +82,7 @@ class _Leafwise(msgspec.Struct, frozen=True):
         return wanted is given if wanted is MISSING or given is MISSING else self.same(wanted, given)
 
 
-class Equal(_Leafwise, frozen=True):
+class Equal(Leafwise, frozen=True):
     """JSON equality: numbers by value, true is not 1, key order is free, list order is not, text is never cleaned."""
 
     def fits(self, wanted: Any, given: Any) -> bool:
@@ -91,7 +91,7 @@ class Equal(_Leafwise, frozen=True):
         return _equal(wanted, given)
 
 
-class Folded(_Leafwise, frozen=True):
+class Folded(Leafwise, frozen=True):
     """Text is compared without regard to case, runs of white space and white space at the ends; the rest is equal."""
 
     def same(self, wanted: Any, given: Any) -> bool:
@@ -100,7 +100,7 @@ class Folded(_Leafwise, frozen=True):
         return _equal(wanted, given)
 
 
-class Tolerance(_Leafwise, frozen=True, kw_only=True):
+class Tolerance(Leafwise, frozen=True, kw_only=True):
     """Numbers may differ by the larger of the two bounds, as their decimals are written; the rest is equal."""
 
     absolute: float = 1e-6
@@ -114,7 +114,7 @@ class Tolerance(_Leafwise, frozen=True, kw_only=True):
         return abs(want - have) <= max(_decimal(self.absolute), _decimal(self.relative) * abs(want))
 
 
-class Regex(_Leafwise, frozen=True):
+class Regex(Leafwise, frozen=True):
     """Text must match a regular expression from end to end; the rest is equal."""
 
     pattern: str | None = None
@@ -219,182 +219,7 @@ def schema(declaration: Mapping[str, Any] | bool) -> Valid:
 EQUAL: Final = Equal()
 
 
-# ---------------------------------------------------------------- all arguments of a call
-
-
-class Arguments(msgspec.Struct, frozen=True, kw_only=True):
-    """How the arguments of a call are compared. As it stands: JSON equality of all of them.
-
-    A path is made of names and list positions joined by dots; the empty path is the arguments as a whole.
-    """
-
-    values: ValueRule = EQUAL
-    """For every argument that no path of `at` names."""
-    at: Mapping[str, ValueRule] = {}
-    """Rules by path; they are judged apart from the rest."""
-    only: tuple[str, ...] | None = None
-    """The paths that alone are compared; one that is on neither side fails. None: everything. Empty: nothing."""
-    ignore: tuple[str, ...] = ()
-    """Paths left out on both sides."""
-    allow_extra: bool = False
-    """Arguments (at the top) that the reference does not have are tolerated."""
-    allow_missing: bool = False
-    """Arguments (at the top) that the reference has may be left out."""
-
-    @property
-    def needs_arguments(self) -> bool:
-        """False when no arguments can change the answer."""
-        return self.only != ()
-
-    @property
-    def is_equivalence(self) -> bool:
-        """Whether calls fall into classes, so that keys can stand for them."""
-        return type(self.values) is Equal and not (self.at or self.allow_extra or self.allow_missing)
-
-    @property
-    def is_equality(self) -> bool:
-        """Whether this is plain JSON equality of all arguments."""
-        return self.is_equivalence and self.only is None and not self.ignore
-
-    def key(self, arguments: Mapping[str, Any]) -> bytes | None:
-        """Return what equal arguments share, by a rule that is an equivalence; None: these fit no others."""
-        if self.only is None:
-            return fingerprint(without(arguments, self.ignore))
-        values = [look_up(arguments, path) for path in self.only]
-        return None if MISSING in map(_kind, values) else fingerprint(values)
-
-    def fits(self, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-        """Whether `given` is what the reference wants. Raises what a custom rule raises."""
-        return next(self.differences(wanted, given), None) is None
-
-    def differences(self, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[Difference]:
-        """Yield what keeps `given` from fitting, in the order of paths asked for and then of names."""
-        if self.only is not None:
-            for path in self.only:
-                yield from self._listed(path, look_up(wanted, path), look_up(given, path))
-            return
-        for path, rule in self.at.items():
-            yield from _differences(rule, path, look_up(wanted, path), look_up(given, path))
-        apart = (*self.ignore, *self.at)
-        yield from self._rest(without(wanted, apart), without(given, apart))
-
-    def _listed(self, path: str, wanted: Any, given: Any) -> Iterator[Difference]:
-        if wanted is MISSING and given is MISSING:
-            yield Difference(path, MISSING, MISSING)
-        else:
-            yield from _differences(self.at.get(path, self.values), path, wanted, given)
-
-    def _rest(self, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[Difference]:
-        for name in dict.fromkeys([*wanted, *given]):
-            want, have = wanted.get(name, MISSING), given.get(name, MISSING)
-            if (have is MISSING and self.allow_missing) or (want is MISSING and self.allow_extra):
-                continue
-            yield from _differences(self.values, str(name), want, have)
-
-
-EXACTLY: Final = Arguments()
-"""JSON equality of all arguments."""
-ANYTHING: Final = Arguments(only=())
-"""Arguments are not looked at."""
-
-
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """How arguments are compared, tool by tool."""
-
-    default: Arguments = EXACTLY
-    tools: Mapping[str, Arguments] = {}
-    """By tool name, in place of `default`."""
-
-    def of(self, tool: str) -> Arguments:
-        """Return the rule for a tool."""
-        return self.tools.get(tool, self.default)
-
-
-PLAIN: Final = Rules()
-"""JSON equality for every tool."""
-
-
-# ---------------------------------------------------------------- paths
-
-
-def look_up(value: Any, path: str) -> Any:
-    """Return what stands at `path`, MISSING when nothing does. Where a name holds dots, the longest name wins.
-
-    >>> look_up({"who": [{"id": 3}]}, "who.0.id"), look_up({"who.id": 4, "who": {"id": 3}}, "who.id")
-    (3, 4)
-    """
-    rest = path.split(".") if path else []
-    while rest:
-        name, rest = _step(value, rest)
-        if name is MISSING:
-            return MISSING
-        value = value[name]
-    return value
-
-
-def without(value: Mapping[str, Any], paths: Sequence[str]) -> Mapping[str, Any]:
-    """Return `value` without what stands at `paths`; what is shared with `value` is not changed.
-
-    >>> without({"q": 1, "meta": {"id": 7, "lang": "nb"}}, ["meta.id"])
-    {'q': 1, 'meta': {'lang': 'nb'}}
-    """
-    for path in paths:
-        value = {} if not path else cast("Mapping[str, Any]", _without(value, path))
-    return value
-
-
-def _without(value: Any, path: str) -> Any:
-    trail: list[tuple[Any, Any]] = []
-    here, rest = value, path.split(".")
-    while rest:
-        name, rest = _step(here, rest)
-        if name is MISSING:
-            return value
-        trail.append((here, name))
-        here = here[name]
-    holder, name = trail.pop()
-    result = _dropped(holder, name)
-    for holder, name in reversed(trail):
-        result = _replaced(holder, name, result)
-    return result
-
-
-def _step(value: Any, parts: list[str]) -> tuple[Any, list[str]]:
-    """Return the name or position that the path goes through next, and the rest of the path."""
-    if isinstance(value, Mapping):
-        for count in range(len(parts), 0, -1):
-            name = ".".join(parts[:count])
-            if name in value:
-                return name, parts[count:]
-    elif isinstance(value, list | tuple) and parts[0].isdecimal() and int(parts[0]) < len(cast("list[Any]", value)):
-        return int(parts[0]), parts[1:]
-    return MISSING, []
-
-
-def _dropped(holder: Any, name: Any) -> Any:
-    if isinstance(holder, Mapping):
-        return {key: value for key, value in cast("dict[Any, Any]", holder).items() if key != name}
-    return [item for index, item in enumerate(holder) if index != name]
-
-
-def _replaced(holder: Any, name: Any, value: Any) -> Any:
-    if isinstance(holder, Mapping):
-        return {**cast("dict[Any, Any]", holder), name: value}
-    return [value if index == name else item for index, item in enumerate(holder)]
-
-
 # ---------------------------------------------------------------- values
-
-
-def _differences(rule: ValueRule, path: str, wanted: Any, given: Any) -> Iterator[Difference]:
-    if rule.fits(wanted, given):
-        return
-    if isinstance(rule, _Leafwise) and wanted is not MISSING and given is not MISSING:
-        inside = list(rule.differences(path, wanted, given))
-        if inside:
-            yield from inside
-            return
-    yield Difference(path, wanted, given)
 
 
 def _children(wanted: Any, given: Any) -> list[tuple[str, Any, Any]] | None:
@@ -430,10 +255,6 @@ def _holds(given: Mapping[Any, Any], part: Mapping[Any, Any]) -> bool:
 
 def _equal(one: Any, other: Any) -> bool:
     return fingerprint(one) == fingerprint(other)
-
-
-def _kind(value: Any) -> Any:
-    return value if value is MISSING else None
 
 
 def _fold(text: str) -> str:
