@@ -81,7 +81,7 @@ class Guard:
         self._quiet = quiet
         self.tools: Mapping[str, Tool] = _with_rules({tool.name: tool for tool in declare(tools)}, self.policy)
         closed = any(tool.schema is not None for tool in self.tools.values())
-        self.known = frozenset(self.tools) if closed else frozenset()
+        self.known: frozenset[str] = frozenset(self.tools) if closed else frozenset()
         self.ordered = _ordered(self.policy.checks)
         """For every tool that some order rule needs, the sets of arguments that must be the same."""
         self.watches = any(tool.poll is not None or tool.deadline is not None for tool in self.tools.values())

@@ -15,6 +15,8 @@ from agentguard.loops import Place
 from agentguard.tools import Tool
 from agentguard.trajectory import MAIN_LANE
 
+_Offer = Callable[[Tool], "Callable[[Any], bool] | None"]
+
 
 class Plan:
     """A tool with the checks that can speak of it."""
@@ -79,9 +81,14 @@ def add_verdicts(found: list[Verdict], said: Verdict | Iterable[Verdict] | None)
 
 
 def _quick_test(checks: Sequence[Check], tool: Tool) -> Callable[[Any], bool]:
-    tests = [check.passes(tool) if hasattr(check, "passes") else _never for check in checks]
-    tests = [test for test in tests if test is not None]
+    offers: list[_Offer] = [getattr(check, "passes", _no_test) for check in checks]
+    offered = [offer(tool) for offer in offers]
+    tests = [test for test in offered if test is not None]
     return _ever if not tests else tests[0] if len(tests) == 1 else lambda arguments: all(t(arguments) for t in tests)
+
+
+def _no_test(tool: Tool) -> Callable[[Any], bool] | None:
+    return _never
 
 
 def _never(arguments: Any) -> bool:

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -209,7 +209,7 @@ def _figures(path: str, value: Any) -> Iterable[tuple[str, float | Decimal]]:
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, Mapping):
-        for name, inner in value.items():
+        for name, inner in cast("Mapping[str, Any]", value).items():
             yield from _figures(f"{path}.{name}" if path else str(name), inner) if name != "schema" else ()
     elif isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         yield path, value
@@ -218,18 +218,19 @@ def _figures(path: str, value: Any) -> Iterable[tuple[str, float | Decimal]]:
 def _refuse_unknown_keys(kind: Any, data: Any, path: tuple[str, ...]) -> None:
     """Walk data beside the types it will be converted to, and stop at a key that no type has."""
     if isinstance(data, Sequence) and not isinstance(data, str):
-        for index, item in enumerate(data):
+        for index, item in enumerate(cast("Sequence[Any]", data)):
             _refuse_unknown_keys(_inner(kind), item, (*path, str(index)))
         return
     if not isinstance(data, Mapping):
         return
+    table = cast("Mapping[str, Any]", data)
     struct = _struct_in(kind)
     if struct is None:
-        for name, item in data.items():
+        for name, item in table.items():
             _refuse_unknown_keys(_inner(kind), item, (*path, str(name)))
         return
     fields = {field.name: field.type for field in msgspec.structs.fields(struct)}
-    for name, item in data.items():
+    for name, item in table.items():
         if name not in fields:
             raise PolicyError(".".join([*path, str(name)]), f"unknown setting{_suggestion(str(name), list(fields))}")
         _refuse_unknown_keys(fields[name], item, (*path, str(name)))

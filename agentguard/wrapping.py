@@ -11,7 +11,7 @@ import copy
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from functools import partial
-from typing import Any, Protocol, SupportsIndex, TypeVar
+from typing import Any, Protocol, SupportsIndex, TypeVar, cast
 
 import orjson
 import wrapt
@@ -91,14 +91,22 @@ class GuardedFunction(wrapt.FunctionWrapper):  # type: ignore[type-arg] # generi
     """What `Run.wrap` and `Run.tool` hand out. A copy wraps a copy of the function under the same run."""
 
     def __copy__(self) -> GuardedFunction:
-        return GuardedFunction(copy.copy(self.__wrapped__), self._self_wrapper)
+        return GuardedFunction(copy.copy(_inside(self)), _wrapper_of(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GuardedFunction:
-        return GuardedFunction(copy.deepcopy(self.__wrapped__, memo), self._self_wrapper)
+        return GuardedFunction(copy.deepcopy(_inside(self), memo), _wrapper_of(self))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         # A run lives in one process: what travels to another is the function without its guard.
-        return copy.copy, (self.__wrapped__,)
+        return copy.copy, (_inside(self),)
+
+
+def _inside(proxy: Any) -> Callable[..., Any]:
+    return proxy.__wrapped__  # type: ignore[no-any-return]
+
+
+def _wrapper_of(proxy: Any) -> Any:
+    return proxy._self_wrapper  # wrapt's documented name for what belongs to the proxy itself
 
 
 def guarded_dispatcher(
@@ -163,7 +171,7 @@ def to_call(name: Any, arguments: Any, call_id: str | None = None) -> ToolCall:
     """
     tool = name if type(name) is str else str(name)
     if isinstance(arguments, Mapping):
-        return ToolCall(tool, arguments, call_id)
+        return ToolCall(tool, cast("Mapping[str, Any]", arguments), call_id)
     if arguments is None or arguments == "":
         return ToolCall(tool, {}, call_id)
     if not isinstance(arguments, (str, bytes, bytearray)):
@@ -173,7 +181,9 @@ def to_call(name: Any, arguments: Any, call_id: str | None = None) -> ToolCall:
     except (orjson.JSONDecodeError, RecursionError):
         parsed = None
     text = arguments if isinstance(arguments, str) else bytes(arguments).decode("utf-8", "replace")
-    return ToolCall(tool, parsed, call_id) if isinstance(parsed, dict) else ToolCall(tool, None, call_id, text)
+    if isinstance(parsed, dict):
+        return ToolCall(tool, cast("dict[str, Any]", parsed), call_id)
+    return ToolCall(tool, None, call_id, text)
 
 
 def _wrapped(judge: Judge, function: F, bind: Bind, *, is_async: bool | None) -> F:
@@ -288,7 +298,7 @@ def _drain(judge: Judge, attempt: Attempt, source: Generator[Any, Any, Any]) -> 
             item = step()
         except StopIteration as end:
             judge.streamed(attempt, digest, items)
-            return end.value
+            return cast("Any", end.value)
         except BaseException as error:
             judge.raised(attempt, error)
             raise

@@ -9,7 +9,7 @@ import lzma
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 import zstandard
 
@@ -75,7 +75,7 @@ UNPACKING_FAULTS: Final = (OSError, EOFError, lzma.LZMAError, zstandard.ZstdErro
 def _raw(path: str) -> Any:
     try:
         if path == STDIN:
-            return io.BufferedReader(sys.stdin.buffer, _CHUNK)
+            return io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer), _CHUNK)
         if "://" in path:
             return io.BufferedReader(_remote(path), _CHUNK)
         return open(path, "rb", buffering=_CHUNK)
@@ -89,7 +89,7 @@ def _remote(path: str) -> Any:
     except ImportError:
         raise IntegrationMissing("fsspec", "score") from None
     try:
-        return fsspec.open(path, "rb").open()
+        return cast("Any", fsspec).open(path, "rb").open()
     except (ImportError, ValueError) as error:
         raise TraceError(path, None, f"cannot be opened: {error}") from error
 
@@ -99,7 +99,8 @@ def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
 
     Empty lines are left out. Memory stays within one line.
     """
-    number, kept, size = 0, [], 0
+    number, size = 0, 0
+    kept: list[bytes] = []
     while True:
         piece = stream.readline(_CHUNK)
         ended = piece.endswith(b"\n") or not piece

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -243,7 +243,7 @@ def loose_span(span: Any, scope: Any, resource: Mapping[str, Any], where: str) -
         status_code=_status(_get(status, "code")),
         status_message=_string(_get(status, "message")),
         attributes=_loose_attributes(_get(span, "attributes")),
-        events=tuple(_loose_event(event) for event in _list(_get(span, "events")) if isinstance(event, Mapping)),
+        events=tuple(_loose_event(event) for event in _mappings(_get(span, "events"))),
         scope_name=_string(_get(scope, "name")),
         scope_version=_string(_get(scope, "version")),
         resource=resource,
@@ -286,8 +286,9 @@ def _get(record: Any, key: str) -> Any:
     """Return a field by its camelCase or snake_case name; None when it is absent or null."""
     if not isinstance(record, Mapping):
         return None
-    value = record.get(key)
-    return record.get(_snake(key)) if value is None else value
+    fields = cast("Mapping[str, Any]", record)
+    value = fields.get(key)
+    return fields.get(_snake(key)) if value is None else value
 
 
 def _snake(key: str) -> str:
@@ -295,7 +296,7 @@ def _snake(key: str) -> str:
 
 
 def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _string(value: Any) -> str:
@@ -320,17 +321,23 @@ def _loose_time(value: Any) -> int | None:
 
 def _loose_attributes(found: Any) -> dict[str, Any]:
     if isinstance(found, Mapping):  # some writers give a plain object
-        return {str(key): value for key, value in found.items()}
+        return {str(key): value for key, value in cast("Mapping[Any, Any]", found).items()}
     return {
         pair["key"]: _loose_value(pair.get("value"), 0)
-        for pair in _list(found)
-        if isinstance(pair, Mapping) and isinstance(pair.get("key"), str) and pair.get("value") is not None
+        for pair in _mappings(found)
+        if isinstance(pair.get("key"), str) and pair.get("value") is not None
     }
 
 
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in _list(value) if isinstance(item, Mapping)]
+
+
 def _loose_value(value: Any, depth: int) -> Any:
-    if not isinstance(value, Mapping) or depth > _DEEPEST:
-        return value if depth <= _DEEPEST else None
+    if depth > _DEEPEST:
+        return None
+    if not isinstance(value, Mapping):
+        return value
     for key, read in _READERS.items():
         inner = _get(value, key)
         if inner is not None:
@@ -343,7 +350,7 @@ def _array(inner: Any, depth: int) -> list[Any]:
 
 
 def _object(inner: Any, depth: int) -> dict[str, Any]:
-    pairs = [pair for pair in _list(_get(inner, "values")) if isinstance(pair, Mapping)]
+    pairs = _mappings(_get(inner, "values"))
     return {str(pair.get("key")): _loose_value(pair.get("value"), depth + 1) for pair in pairs}
 
 

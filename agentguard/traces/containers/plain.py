@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import orjson
@@ -72,7 +72,11 @@ _decoder = msgspec.json.Decoder(_Run)
 
 def is_plain(record: Any) -> bool:
     """Whether a JSON value is a run of this form."""
-    return isinstance(record, Mapping) and "run_id" in record and isinstance(record.get("steps"), list)
+    return (
+        isinstance(record, Mapping)
+        and "run_id" in record
+        and isinstance(cast("Mapping[str, Any]", record).get("steps"), list)
+    )
 
 
 def read_line(line: bytes, where: str) -> Iterator[Item | FaultyRecord]:
