@@ -264,3 +264,14 @@ def test_reports_are_written_by_their_ending(agentguard: Command, tmp_path: Path
 def test_a_report_with_an_unknown_ending_is_bad_input_before_anything_is_read(agentguard: Command, tmp_path: Path):
     code, _, err = agentguard("score", tmp_path / "none", "--write", tmp_path / "out.docx")
     assert (code, "unknown ending of a report" in err) == (2, True)
+
+
+def test_gates_decide_and_the_last_line_names_those_that_fail(agentguard: Command, tmp_path: Path):
+    path = written(tmp_path / "a.jsonl", *[run(f"r{n}", "a", "a") for n in range(20)])
+    code, out, _ = agentguard("score", path, "--fail-under", "success=0.9")
+    assert (code, out.splitlines()[-1][:5]) == (0, "READY")
+    code, out, _ = agentguard("score", path, "--fail-under", "success=0.9", "--fail-on", "loops")
+    assert (code, out.splitlines()[-1]) == (1, "NOT READY: no loops")
+    assert "gate FAILS: no loops (20 of 20 runs, the first r0)" in out.splitlines()
+    code, _, err = agentguard("score", path, "--fail-on", "crash")
+    assert (code, err.startswith("error: crash: ")) == (2, True)

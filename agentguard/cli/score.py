@@ -32,6 +32,21 @@ def score(
             show_default=False,
         ),
     ] = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Gate: a floor under a share of every model + harness, e.g. selection=0.9; it fails when the 95% "
+            "interval lies below it. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Gate: what no run may have: loops, budget, ending, accidental or match. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
     limit: Annotated[
         int, typer.Option(min=0, help="How many failing runs to show, the worst first; 0 shows all.")
@@ -43,10 +58,13 @@ def score(
 ) -> None:
     """Score recorded runs: were the necessary calls made, loops, steps against budget, how it ended.
 
-    Exit code 0 when no run fails, 1 when one does, 2 for bad input, 3 when nothing could be scored.
+    Exit code 0 when no run fails, 1 when one does, 2 for bad input, 3 when nothing could be scored. Where gates are
+    given, they decide instead of the runs' verdicts.
 
     Example: `agentguard score runs/ --reference tasks.toml --match superset --step-budget 20`
     """
+    import msgspec
+
     from agentguard.cli import terminal
     from agentguard.cli.outcomes import load_outcomes
     from agentguard.cli.runs import read_runs, refuse_skipped
@@ -54,6 +72,7 @@ def score(
     from agentguard.report import report
     from agentguard.report.as_json import as_json as written
     from agentguard.report.files import form_of
+    from agentguard.report.gates import fault, floor, gates
     from agentguard.report.terminal import show
     from agentguard.scoring import matched_by
     from agentguard.scoring import score as scored
@@ -62,6 +81,8 @@ def score(
     if match is not None and reference is None:
         raise typer.BadParameter("says how to match, and --reference is missing: what to match with")
     told = ReadReport()
+    floors = [floor(text) for text in fail_under or ()]
+    faults = [fault(text) for text in fail_on or ()]
     forms = [(path, form_of(path)) for path in write or ()]
     keep = any(path.suffix == ".html" for path, _ in forms)
     known = load_outcomes(outcomes) if outcomes is not None else None
@@ -73,6 +94,7 @@ def score(
             traces, told=told, format=format, model=model, harness=harness, outcomes=known, progress=progress
         )
         found = report(scored(runs, references=references, step_budget=step_budget, keep=keep), told)
+    found = msgspec.structs.replace(found, gates=tuple(gates(found, floors=floors, faults=faults)))
     if strict:
         refuse_skipped(told)
     for path, form in forms:

@@ -12,6 +12,17 @@ from agentguard.traces.report import ReadReport, Skipped
 from agentguard.trajectory import UNKNOWN
 
 
+class Gate(msgspec.Struct, frozen=True):
+    """How one condition came out."""
+
+    name: str
+    """As it was asked for, with the model + harness it is about."""
+    holds: bool | None
+    """None when there was nothing to judge it by."""
+    why: str
+    """The figures."""
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that any form of a report shows."""
 
@@ -25,6 +36,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The first of them; `skipped` counts all."""
     without_reference: int | None
     """Runs that were held against no reference. None when there was none for any."""
+    gates: tuple[Gate, ...] = ()
+    """The conditions that were asked for. Empty: that no run fails."""
 
     @property
     def calls(self) -> int:
@@ -48,9 +61,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """0 when no run fails, 1 when one does, 3 when there is no verdict about any run."""
+        """0 when every gate holds, 1 when one does not, 3 when that cannot be said. Without gates, no run may fail."""
+        if self.gates:
+            held = [gate.holds for gate in self.gates]
+            return 1 if False in held else 3 if None in held else 0
         grades = self.grades
         return 1 if grades[Grade.FAIL] else 0 if grades[Grade.PASS] else 3
+
+    def missed(self) -> list[Gate]:
+        """Return the gates that do not hold, and those that nobody can judge."""
+        return [gate for gate in self.gates if gate.holds is not True]
 
     def failing(self) -> list[RunScore]:
         """Return the runs that fail, the worst first: most reasons, then most calls, then by name."""

@@ -25,6 +25,7 @@ def as_dict(report: Report) -> dict[str, Any]:
     grades = report.grades
     return {
         "verdict": report.verdict,
+        "gates": [msgspec.structs.asdict(gate) for gate in report.gates],
         "totals": {
             "runs": len(report.runs),
             "calls": report.calls,

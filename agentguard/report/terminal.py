@@ -39,12 +39,17 @@ def show(report: Report, console: Console, *, limit: int) -> None:
     _say_the_rest(report, console, limit)
     for line in notes(report):
         console.print(Text(clean(line), "yellow"), soft_wrap=True)
+    for gate in report.gates:
+        word = {True: "holds", False: "FAILS", None: "cannot be judged"}[gate.holds]
+        console.print(f"gate {word}: {clean(gate.name)} ({clean(gate.why)})", soft_wrap=True)
     console.print(Text.assemble("\n", (report.verdict, "bold"), f": {summary(report)}"), soft_wrap=True)
 
 
 def summary(report: Report) -> str:
     """Return the counts behind the verdict in one line."""
     grades = report.grades
+    if report.missed():
+        return "; ".join(clean(gate.name) for gate in report.missed())
     told = (
         f"{len(report.runs):,} runs, {report.calls:,} calls: {grades[Grade.PASS]:,} pass, {grades[Grade.FAIL]:,} fail"
     )
