@@ -169,10 +169,10 @@ def to_call(name: Any, arguments: Any, call_id: str | None = None) -> ToolCall:
     >>> to_call("page", '{"n": ').raw_arguments
     '{"n": '
     """
-    tool = name if type(name) is str else str(name)
+    tool = name if type(name) is str else _as_text(name)
     if isinstance(arguments, Mapping):
         return ToolCall(tool, cast("Mapping[str, Any]", arguments), call_id)
-    if arguments is None or arguments == "":
+    if arguments is None or (isinstance(arguments, str) and not arguments):
         return ToolCall(tool, {}, call_id)
     if not isinstance(arguments, (str, bytes, bytearray)):
         return ToolCall(tool, {"": arguments}, call_id)
@@ -184,6 +184,13 @@ def to_call(name: Any, arguments: Any, call_id: str | None = None) -> ToolCall:
     if isinstance(parsed, dict):
         return ToolCall(tool, cast("dict[str, Any]", parsed), call_id)
     return ToolCall(tool, None, call_id, text)
+
+
+def _as_text(name: Any) -> str:
+    try:
+        return str(name)
+    except Exception:  # a name that cannot be printed is no tool's
+        return f"<{type(name).__name__}>"
 
 
 def _wrapped(judge: Judge, function: F, bind: Bind, *, is_async: bool | None) -> F:

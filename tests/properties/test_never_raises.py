@@ -22,7 +22,7 @@ class Hostile:
         raise RuntimeError(name)
 
     def __repr__(self) -> str:
-        raise RuntimeError("repr")
+        return "Hostile()"  # for the report of a failing example; `Mute` has none
 
     def __eq__(self, other: object) -> bool:
         raise RuntimeError("eq")
@@ -37,6 +37,13 @@ class Hostile:
 
     def __iter__(self) -> Any:
         raise RuntimeError("iter")
+
+
+class Mute:
+    """Cannot be printed."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("repr")
 
 
 class BadErrorError(Exception):
@@ -61,6 +68,7 @@ leaves = st.one_of(
     st.decimals(),
     st.frozensets(st.integers()),
     st.builds(Hostile),
+    st.builds(Mute),
     st.builds(object),
     st.builds(circular),
     st.just(float),
@@ -76,7 +84,7 @@ values = st.recursive(
     max_leaves=12,
 )
 arguments = st.dictionaries(st.text(max_size=5), values, max_size=4) | values
-names = st.text(max_size=10) | st.sampled_from(["a", "b"])
+names = st.text(max_size=10) | st.sampled_from(["a", "b"]) | st.just(7) | st.builds(Hostile)
 POLICY = Policy.from_dict({
     "tools": {"a": {"schema": {"type": "object", "properties": {"x": {"type": "integer"}}}, "ignore": ["y"]}},
     "budget": {"steps": 1_000, "warn_at": 0.5},
