@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import typer
 
 from agentguard.cli.backtest import backtest
+from agentguard.cli.compare import compare
 from agentguard.cli.demo import demo
+from agentguard.cli.lint import lint
 from agentguard.cli.policy import policy
 from agentguard.cli.score import score
 from agentguard.cli.show import show
@@ -26,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, score, show, backtest):
+for command in (demo, score, show, compare, lint, backtest):
     app.command()(command)
 app.add_typer(policy, name="policy")
 
