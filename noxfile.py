@@ -120,6 +120,13 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON)
+def atheris(session: nox.Session) -> None:
+    """Look for inputs that make the guard raise, guided by coverage; `-- -runs=N` says how many."""
+    session.install("-e", ".", "atheris")
+    session.run("python", "fuzz/fuzz_guard.py", *(session.posargs or ["-runs=20000"]))
+
+
+@nox.session(python=PYTHON)
 def kill(session: nox.Session) -> None:
     """Kill writers at random, over and over; nothing written may be lost."""
     session.install("-e", ALL)
