@@ -275,3 +275,32 @@ def test_gates_decide_and_the_last_line_names_those_that_fail(agentguard: Comman
     assert "gate FAILS: no loops (20 of 20 runs, the first r0)" in out.splitlines()
     code, _, err = agentguard("score", path, "--fail-on", "crash")
     assert (code, err.startswith("error: crash: ")) == (2, True)
+
+
+def test_a_person_at_a_terminal_sees_how_much_was_read(
+    agentguard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    _, out, err = agentguard("score", written(tmp_path / "a.jsonl", run("r1", "a")))
+    assert "reading and scoring" in err
+    assert "\x1b[" in out
+
+
+def test_no_color_is_honoured(agentguard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    _, out, _ = agentguard("score", written(tmp_path / "a.jsonl", run("r1", "a", "a")))
+    assert "\x1b[31m" not in out
+    assert "\x1b[1;31m" not in out
+
+
+@pytest.mark.parametrize("command", ["demo", "score", "show", "compare", "lint", "backtest"])
+def test_the_help_of_every_command_shows_an_example(agentguard: Command, command: str):
+    code, out, _ = agentguard(command, "--help")
+    assert (code, f"Example: agentguard {command}" in out) == (0, True)
+
+
+@pytest.mark.parametrize("command", ["init", "check", "schema"])
+def test_the_help_of_policy_shows_an_example(agentguard: Command, command: str):
+    code, out, _ = agentguard("policy", command, "--help")
+    assert (code, f"Example: agentguard policy {command}" in out) == (0, True)

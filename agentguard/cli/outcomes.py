@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from agentguard.errors import TraceError
 from agentguard.traces.outcomes import as_outcome
@@ -52,7 +52,7 @@ def _object(path: Path, line: int, text: str) -> Mapping[str, Any]:
         raise TraceError(str(path), line, f"no JSON ({error}); one object a line is read") from None
     if not isinstance(found, dict):
         raise TraceError(str(path), line, "no JSON object; give run_id and outcome")
-    return found
+    return cast("Mapping[str, Any]", found)
 
 
 def _pair(path: Path, line: int, row: Mapping[str, Any]) -> tuple[int, str, Any]:
