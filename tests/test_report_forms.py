@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import jsonschema_rs
+import msgspec
 import pytest
 
-from agentguard.call import ToolCall
+from agentguard.call import ToolCall, Usage
 from agentguard.errors import AgentGuardError
-from agentguard.report import Report, report
+from agentguard.report import Gate, Report, report
+from agentguard.report.as_json import as_json
 from agentguard.report.files import BUILT_IN, form_of
 from agentguard.report.junit import junit
 from agentguard.report.markdown import markdown
 from agentguard.report.tables import as_csv, as_parquet, call_rows, run_rows
 from agentguard.scoring import score
-from agentguard.traces import ReadReport
+from agentguard.traces import ReadReport, Skipped
 from agentguard.trajectory import Ending, RunKey, Step, Trajectory
 
 
@@ -135,3 +140,14 @@ def test_the_ending_of_a_file_says_its_form(ending: str):
 def test_an_unknown_ending_is_told_with_those_known():
     with pytest.raises(AgentGuardError, match=r"out.docx: unknown ending of a report; known: \.json, \.xml"):
         form_of(Path("out.docx"))
+
+
+def test_json_is_what_the_published_schema_says():
+    schema = json.loads((Path(__file__).resolve().parents[1] / "docs" / "report.schema.json").read_text())
+    told = msgspec.structs.replace(
+        reported(*THREE, HOSTILE, run("costly", "a", usage=Usage(cost_usd=Decimal("0.5")))),
+        gates=(Gate("one", None, "nothing to judge by"),),
+        skipped={"torn line": 1},
+        skipped_examples=(Skipped("a.jsonl", 3, "torn line", "no JSON"),),
+    )
+    jsonschema_rs.validator_for(schema).validate(json.loads(as_json(told)))
