@@ -118,7 +118,7 @@ def _cause(refused: _Refused, text: str) -> str:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         return _place(refused, text, error)
-    return f"{_KINDS.get(cast('type', type(value)), 'a number')} was given"
+    return f"{next((words for kind, words in _KINDS.items() if isinstance(value, kind)), 'a number')} was given"
 
 
 _KINDS: Final = {

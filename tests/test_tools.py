@@ -125,7 +125,7 @@ class Unknown:
         ("weather", "a str declares no tool"),
         ({"parameters": {}}, r"a tool definition without a name, with the keys \['parameters'\]"),
         ({"name": "f", "parameters": 3}, "its schema is a int; it must be an object"),
-        ({"name": "f", "parameters": {"type": "objet"}}, "the schema cannot be used"),
+        ({"name": "f", "parameters": {"type": "objet"}}, r"the schema at \$\.type must be .*; did you mean \"object\"\?"),
         ([{"name": "f"}, {"name": "f"}], "is declared twice"),
     ],
 )
