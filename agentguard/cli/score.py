@@ -24,6 +24,10 @@ def score(
     outcomes: Annotated[
         Path | None, typer.Option(help="JSON, JSON lines or CSV of run_id and outcome, where the traces tell none.")
     ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="Also work out this metric of an installed package.", show_default=False),
+    ] = None,
     write: Annotated[
         list[Path] | None,
         typer.Option(
@@ -68,6 +72,7 @@ def score(
     from agentguard.cli import terminal
     from agentguard.cli.outcomes import load_outcomes
     from agentguard.cli.runs import read_runs, refuse_skipped
+    from agentguard.metrics import with_named
     from agentguard.reference import load_references
     from agentguard.report import report
     from agentguard.report.as_json import as_json as written
@@ -81,6 +86,7 @@ def score(
     if match is not None and reference is None:
         raise typer.BadParameter("says how to match, and --reference is missing: what to match with")
     told = ReadReport()
+    metrics = with_named(metric or ())
     floors = [floor(text) for text in fail_under or ()]
     faults = [fault(text) for text in fail_on or ()]
     forms = [(path, form_of(path)) for path in write or ()]
@@ -93,7 +99,8 @@ def score(
         runs = read_runs(
             traces, told=told, format=format, model=model, harness=harness, outcomes=known, progress=progress
         )
-        found = report(scored(runs, references=references, step_budget=step_budget, keep=keep), told)
+        judged = scored(runs, references=references, step_budget=step_budget, metrics=metrics, keep=keep)
+        found = report(judged, told)
     found = msgspec.structs.replace(found, gates=tuple(gates(found, floors=floors, faults=faults)))
     if strict:
         refuse_skipped(told)

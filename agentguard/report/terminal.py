@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agentguard.metrics import Reason
+from agentguard.metrics import BUILT_IN, Reason
 from agentguard.report import Report
 from agentguard.report.diagnoses import DEFAULTS, diagnoses
-from agentguard.scoring import Grade, Rate, Row, RunScore
+from agentguard.scoring import Figure, Grade, Rate, Row, RunScore
 from agentguard.statistics import wilson
 
 DASH = "–"
@@ -30,6 +30,9 @@ def show(report: Report, console: Console, *, limit: int) -> None:
     """Print the report. Of the failing runs the worst `limit` are shown, and the rest counted; 0 shows all."""
     console.print(table(report))
     for row in report.rows:
+        for name, figure in row.figures.items():
+            if name not in BUILT_IN:
+                console.print(f"\n{clean(name)} of {clean(row.key.model)} + {clean(row.key.harness)}: {_told(figure)}")
         for found in diagnoses(row):
             filed = clean(f"{row.key.model} + {row.key.harness}")
             console.print(f"\n{filed}: {found.evidence}\n  {found.fix}", soft_wrap=True)
@@ -143,6 +146,11 @@ def where(reason: Reason) -> str:
 
 def _indented(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, 5), expand=False)
+
+
+def _told(figure: Figure) -> str:
+    mean = DASH if figure.mean is None else f"mean {figure.mean:.3g} over {figure.runs:,} runs"
+    return mean if not figure.unscored else f"{mean}, {figure.unscored:,} could not be scored"
 
 
 def _say_the_rest(report: Report, console: Console, limit: int) -> None:
