@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from agentguard import AgentGuardError, Run, ToolCall, ToolResult, Usage, current_run
 
@@ -21,7 +22,6 @@ except ImportError as error:
     raise IntegrationMissing("langchain", "langchain") from error
 
 if TYPE_CHECKING:
-    from langchain.agents.middleware.types import ModelRequest, ModelResponse
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
 __all__ = ["GuardMiddleware"]
@@ -38,6 +38,8 @@ class GuardMiddleware(AgentMiddleware):
         """Guard by `run`; None means the run whose `with` block the agent is invoked in."""
         super().__init__()
         self._run = run
+        self._charged: WeakKeyDictionary[Run, str] = WeakKeyDictionary()
+        """The message of the model that was charged last, by run."""
 
     @property
     def run(self) -> Run:
@@ -49,9 +51,8 @@ class GuardMiddleware(AgentMiddleware):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         """Judge the call; run it, or answer it with the feedback."""
-        run, call = self.run, _call(request)
-        calls, key = _turn(request)
-        run.declare_turn(calls, key=key)
+        run = self.run
+        call = self._announce(run, request)
         attempt = run.begin(call)
         if attempt.feedback is not None:
             return _refusal(call, attempt.feedback)
@@ -67,9 +68,8 @@ class GuardMiddleware(AgentMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         """As `wrap_tool_call`, asynchronously."""
-        run, call = self.run, _call(request)
-        calls, key = _turn(request)
-        run.declare_turn(calls, key=key)
+        run = self.run
+        call = self._announce(run, request)
         attempt = await run.begin_async(call)
         if attempt.feedback is not None:
             return _refusal(call, attempt.feedback)
@@ -81,41 +81,42 @@ class GuardMiddleware(AgentMiddleware):
         run.returned(attempt, _result(result))
         return result
 
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        """Charge what the model used."""
-        response = handler(request)
-        self._charge(response)
-        return response
+    def after_agent(self, state: Any, runtime: Any) -> None:
+        """Charge the last model message, which no tool call follows."""
+        self._charge(self.run, _last_answer(state))
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
-        """As `wrap_model_call`, asynchronously."""
-        response = await handler(request)
-        self._charge(response)
-        return response
+    async def aafter_agent(self, state: Any, runtime: Any) -> None:
+        """As `after_agent`, asynchronously."""
+        self._charge(self.run, _last_answer(state))
 
-    def _charge(self, response: ModelResponse[Any]) -> None:
-        for message in response.result:
-            if isinstance(message, AIMessage) and message.usage_metadata is not None:
-                self.run.charge(*_usage(message))
+    def _announce(self, run: Run, request: ToolCallRequest) -> ToolCall:
+        """Charge and declare the model message that the call is in, once for all its calls; return the call."""
+        message, call = _last_answer(request.state), _call(request.tool_call)
+        if message is not None and message.tool_calls:
+            self._charge(run, message)
+            run.declare_turn([_call(asked) for asked in message.tool_calls], key=_key(message))
+        return call
+
+    def _charge(self, run: Run, message: AIMessage | None) -> None:
+        # Here and not in `wrap_model_call`, which costs every step twice what judging it does.
+        if message is None or message.usage_metadata is None or self._charged.get(run) == _key(message):
+            return
+        self._charged[run] = _key(message)
+        run.charge(_usage(message))
 
 
-def _call(request: ToolCallRequest) -> ToolCall:
-    asked = request.tool_call
+def _call(asked: Any) -> ToolCall:
     return ToolCall(asked["name"], asked["args"], asked.get("id"))
 
 
-def _turn(request: ToolCallRequest) -> tuple[Sequence[ToolCall], str]:
-    """Return the calls of the model message that this one is in, and what identifies it."""
-    messages = request.state["messages"] if isinstance(request.state, dict) else request.state.messages
-    message = next((m for m in reversed(messages) if isinstance(m, AIMessage) and m.tool_calls), None)
-    if message is None:
-        return [_call(request)], str(request.tool_call.get("id"))
-    calls = [ToolCall(asked["name"], asked["args"], asked.get("id")) for asked in message.tool_calls]
-    return calls, f"{message.id} {[call.id for call in calls]}"
+def _last_answer(state: Any) -> AIMessage | None:
+    """Return the last message of the model in an agent's state."""
+    messages: Sequence[Any] = state["messages"] if isinstance(state, dict) else state.messages
+    return next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+
+
+def _key(message: AIMessage) -> str:
+    return str(message.id or id(message))
 
 
 def _refusal(call: ToolCall, feedback: str) -> ToolMessage:
@@ -128,7 +129,7 @@ def _result(result: Any) -> ToolResult:
     return ToolResult(result)
 
 
-def _usage(message: AIMessage) -> tuple[Usage]:
+def _usage(message: AIMessage) -> Usage:
     used = message.usage_metadata or {}
     details: Any = used.get("input_token_details") or {}
-    return (Usage(used.get("input_tokens"), used.get("output_tokens"), details.get("cache_read")),)
+    return Usage(used.get("input_tokens"), used.get("output_tokens"), details.get("cache_read"))
