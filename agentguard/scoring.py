@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import math
-import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from statistics import median
 from typing import Final
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from agentguard.matching import Match
 from agentguard.metrics import BUILT_IN, Metric, Reason, Score, Subject
 from agentguard.reference import Judgement, Reference, References
+from agentguard.statistics import Band, Trials, Watched, loops_by_length, trials
 from agentguard.tools import Tool
 from agentguard.trajectory import Ending, RunKey, Trajectory
 
@@ -111,6 +113,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Median of the steps. None without runs."""
     unscored: int
     """Runs without a verdict because something was not recorded."""
+    trials: Trials | None
+    """pass@k and pass^k of the final states, k being how often most tasks were tried. None when none was tried twice."""
+    loops_by_length: tuple[Band, ...]
+    """How many runs of about one length looped: a run that ends early has no time to. Only lengths that occur."""
     figures: Mapping[str, Figure]
     """Every metric, by name."""
 
@@ -216,8 +222,29 @@ def _row(key: RunKey, runs: list[RunScore]) -> Row:
         mean_cost_usd=math.fsum(costs) / len(costs) if costs else None,
         median_steps=figures["steps"].median if "steps" in figures else None,
         unscored=sum(run.grade is Grade.UNSCORED for run in runs),
+        trials=_trials(runs),
+        loops_by_length=tuple(band for band in loops_by_length(_watched(runs)) if band.runs),
         figures=figures,
     )
+
+
+def _trials(runs: Iterable[RunScore]) -> Trials | None:
+    outcomes: dict[str, list[bool]] = {}
+    for run in runs:
+        if run.task is not None and run.outcome is not None:
+            outcomes.setdefault(run.task, []).append(run.outcome)
+    often = Counter(len(told) for told in outcomes.values() if len(told) > 1)
+    return trials(outcomes, max(often, key=lambda k: (often[k], k))) if often else None
+
+
+def _watched(runs: Iterable[RunScore]) -> Iterator[Watched]:
+    """Yield what is known of the runs where it can be told whether they looped."""
+    for run in runs:
+        if back_to_back(run) is not None:
+            again = [*run.scores["repeats"].steps, *run.scores["repeated_turns"].steps]
+            yield Watched(
+                run.calls, min(again) + 1 if again else None, None if run.outcome is None else not run.outcome
+            )
 
 
 def back_to_back(run: RunScore) -> bool | None:
@@ -257,7 +284,7 @@ def _figure(scores: list[Score]) -> Figure:
     values = [score.value for score in scores if score.value is not None]
     return Figure(
         mean=math.fsum(values) / len(values) if values else None,
-        median=statistics.median(values) if values else None,
+        median=median(values) if values else None,
         runs=len(values),
         unscored=sum(score.unscored is not None for score in scores),
     )

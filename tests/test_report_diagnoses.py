@@ -21,6 +21,8 @@ def row(**figures: Any) -> Row:
         "arguments": None,
         "median_steps": 10.0,
         "mean_cost_usd": None,
+        "trials": None,
+        "loops_by_length": (),
         "unscored": 0,
         "figures": {"waste": Figure(mean=wasted, median=0.0, runs=100, unscored=0)},
     }

@@ -133,3 +133,10 @@ def test_a_chart_without_figures_is_left_out():
 def test_the_front_holds_what_no_other_point_beats():
     points = [{"x": x, "success": success} for x, success in ((1, 0.5), (2, 0.4), (2, 0.7), (3, 0.7), (4, 0.9))]
     assert [(point["x"], point["success"]) for point in pareto(points)] == [(1, 0.5), (2, 0.7), (4, 0.9)]
+
+
+def test_loops_are_shown_by_length_and_trials_by_task():
+    text = built(*[run(f"r{n}", step(), step(), task="t", outcome=n > 0) for n in range(2)], run("q"))
+    assert '<th scope="col" class="n">1-5 calls</th>' in text
+    assert "100% of 2" in text
+    assert "1 tasks tried 2 times; at least one right final state (pass@2) 100%, all right (pass^2) 0%" in text

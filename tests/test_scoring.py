@@ -13,6 +13,7 @@ from agentguard.matching import ANYTHING, Call, Match, Rules
 from agentguard.metrics import Subject
 from agentguard.reference import Reference, References
 from agentguard.scoring import Grade, Rate, RunScore, judge, matched_by, rows, score
+from agentguard.statistics import Band, Trials
 from agentguard.trajectory import Ending, RunKey, Step, Trajectory
 
 
@@ -174,3 +175,20 @@ def some_run(chance: random.Random, number: int) -> Trajectory:
     steps: Iterable[Step] = (step(chance.choice("ab"), {"n": chance.randrange(2)}) for _ in range(chance.randrange(9)))
     key = RunKey(chance.choice("mn"), chance.choice("hg"))
     return run(*steps, run_id=str(number), key=key, outcome=chance.choice([True, False, None]))
+
+
+def test_tasks_tried_several_times_have_pass_at_k_and_pass_every_k():
+    outcomes = {"t": [True, True], "u": [True, False], "v": [True], "w": [None, True]}
+    runs = [run(step("a"), task=task, outcome=outcome) for task, told in outcomes.items() for outcome in told]
+    (row,) = rows(score(runs))
+    assert row.trials == Trials(k=2, at_least_one=1.0, every=0.5, tasks=2, left_out=2)
+
+
+def test_tasks_tried_once_have_none():
+    assert rows(score([run(step("a"), task="t", outcome=True)]))[0].trials is None
+
+
+def test_loops_are_told_by_the_length_of_the_runs():
+    short, long = run(step("a"), step("a")), run(*[step("a", {"n": n}) for n in range(8)], step("a", {"n": 7}))
+    (row,) = rows(score([short, run(step("a")), long]))
+    assert row.loops_by_length == (Band(1, 5, 1, 2), Band(6, 10, 1, 1))

@@ -77,8 +77,10 @@ def _row(row: Row) -> dict[str, Any]:
         value = getattr(row, field)
         if isinstance(value, Rate):
             said[field] = _rate(value)
-        elif field not in ("key", "figures"):
+        elif field not in ("key", "figures", "trials", "loops_by_length"):
             said[field] = value
+    said["trials"] = None if row.trials is None else msgspec.structs.asdict(row.trials)
+    said["loops_by_length"] = [msgspec.structs.asdict(band) for band in row.loops_by_length]
     said["too_few_runs"] = row.runs < DEFAULTS.runs
     said["diagnoses"] = [{"code": d.code, "evidence": d.evidence, "fix": d.fix} for d in diagnoses(row)]
     said["figures"] = {name: msgspec.structs.asdict(figure) for name, figure in row.figures.items()}

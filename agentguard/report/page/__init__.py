@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from agentguard.report.page.charts import charts
 from agentguard.report.page.runs import run_data
 from agentguard.report.terminal import notes, rate, share, summary
 from agentguard.scoring import Row
+from agentguard.statistics import Band
 
 _HERE: Final = Path(__file__).parent
 
@@ -34,6 +36,9 @@ def page(report: Report) -> bytes:
         summary=summary(report),
         notes=list(notes(report)),
         rows=[_row(row) for row in report.rows],
+        repeated=[row for row in report.rows if row.trials is not None and row.trials.every is not None],
+        bands=_bands(report.rows),
+        lengths=[{"key": row.key, "bands": _by_length(row)} for row in report.rows],
         diagnoses=[found for row in report.rows for found in diagnoses(row)],
         too_few=DEFAULTS.runs,
         charts=charts(report),
@@ -72,6 +77,19 @@ def _hash(text: str) -> str:
 def _inert(data: bytes) -> str:
     """Return JSON that no HTML parser takes for anything else."""
     return data.decode().replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _bands(rows: Iterable[Row]) -> list[str]:
+    shown = {band.shortest: _length(band) for row in rows for band in row.loops_by_length}
+    return [name for _, name in sorted(shown.items())]
+
+
+def _length(band: Band) -> str:
+    return f"{band.shortest}+ calls" if band.longest is None else f"{band.shortest}-{band.longest} calls"
+
+
+def _by_length(row: Row) -> dict[str, str]:
+    return {_length(band): f"{share(band.looped / band.runs)} of {band.runs:,}" for band in row.loops_by_length}
 
 
 def _row(row: Row) -> dict[str, Any]:
