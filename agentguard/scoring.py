@@ -23,6 +23,9 @@ VERDICT: Final = ("match", "repeats", "repeated_turns", "cycles", "steps", "endi
 steps against the budget, and only then how it ended and whether the final state passed."""
 
 
+_REPEATS: Final = ("repeats", "repeated_turns")
+
+
 class Grade(enum.StrEnum):
     """The verdict about a run."""
 
@@ -114,7 +117,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     unscored: int
     """Runs without a verdict because something was not recorded."""
     trials: Trials | None
-    """pass@k and pass^k of the final states, k being how often most tasks were tried. None when none was tried twice."""
+    """pass@k and pass^k of the final states, k: how often most tasks were tried. None when none was tried twice."""
     loops_by_length: tuple[Band, ...]
     """How many runs of about one length looped: a run that ends early has no time to. Only lengths that occur."""
     figures: Mapping[str, Figure]
@@ -241,15 +244,14 @@ def _watched(runs: Iterable[RunScore]) -> Iterator[Watched]:
     """Yield what is known of the runs where it can be told whether they looped."""
     for run in runs:
         if back_to_back(run) is not None:
-            again = [*run.scores["repeats"].steps, *run.scores["repeated_turns"].steps]
-            yield Watched(
-                run.calls, min(again) + 1 if again else None, None if run.outcome is None else not run.outcome
-            )
+            again = [step for name in _REPEATS if name in run.scores for step in run.scores[name].steps]
+            failed = None if run.outcome is None else not run.outcome
+            yield Watched(run.calls, min(again) + 1 if again else None, failed)
 
 
 def back_to_back(run: RunScore) -> bool | None:
     """Whether a call or turn of the run stood just behind an identical one; None when that cannot be told."""
-    answers = {_holds(run, "repeats"), _holds(run, "repeated_turns")}
+    answers = {_holds(run, name) for name in _REPEATS}
     return True if True in answers else None if None in answers else False
 
 
