@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from pathlib import Path
 
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser
@@ -19,6 +20,7 @@ def main() -> None:
     page, *names = sys.argv[1:]
     document = Document.parse(page, PythonCodeBlockParser())
     for path in names:
+        sys.path.insert(0, str(Path(path).resolve().parent))  # what it needs lies beside it
         document.namespace.update(runpy.run_path(path))
     for example in document.examples():
         example.evaluate()
