@@ -1,10 +1,10 @@
-"""What a container (a file format) is: how its records are known, and what they hold."""
+"""What a container (a file format) is: how it is known by its contents, and how it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from agentguard.traces.span import LogRecord, Span
 from agentguard.trajectory import Trajectory
@@ -21,15 +21,46 @@ class FaultyRecord(Exception):
         self.fault = fault
 
 
+Items = Iterable[Item | FaultyRecord]
+"""What was read; a part that cannot be read is yielded as its fault, in its place."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Container:
-    """One file format of JSON records, one a line or one a file."""
+    """A file format of JSON records, each read for itself: one a line, several in an array, or one a file."""
 
     name: str
     """As in `--format`."""
     accepts: Callable[[Any], bool]
     """Whether a parsed JSON record is of this format; looks at its keys only."""
-    items: Callable[[Any, str], Iterator[Item | FaultyRecord]]
-    """Yield what a parsed record holds, given where it stands; a part that cannot be read is yielded as its fault."""
-    line: Callable[[bytes, str], Iterator[Item | FaultyRecord]] | None = None
+    items: Callable[[Any, str], Items]
+    """Yield what a parsed record holds, given where it stands."""
+    line: Callable[[bytes, str], Items] | None = None
     """The same from the bytes of a line, where that is faster. Raises FaultyRecord where it cannot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A file format of JSON records that tell a run only together, as the messages of a conversation do."""
+
+    name: str
+    """As in `--format`."""
+    accepts: Callable[[Any], bool]
+    """Whether a parsed JSON record is of this format; looks at its keys only."""
+    items: Callable[[Iterable[tuple[Any, str]], str], Items]
+    """Yield what all records of a file hold, each given with where it stands; last comes the file's name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binary:
+    """A file format that is no text."""
+
+    name: str
+    """As in `--format`."""
+    magic: Callable[[bytes], bool]
+    """Whether a file of this format can begin with these bytes."""
+    items: Callable[[IO[bytes], str], Items]
+    """Yield what a file holds, given its name. Raises FaultyRecord when it is of another format after all."""
+
+
+Format = Container | Session | Binary

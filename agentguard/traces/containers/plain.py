@@ -18,6 +18,7 @@ import orjson
 from agentguard.call import ToolCall, ToolResult, Usage
 from agentguard.decision import Action, Decision, Verdict
 from agentguard.traces.container import Container, FaultyRecord, Item
+from agentguard.traces.shapes import is_object
 from agentguard.trajectory import MAIN_LANE, UNKNOWN, Ending, RunKey, Step, Trajectory
 
 _CUT_CHARS: Final = 2_000
@@ -72,11 +73,7 @@ _decoder = msgspec.json.Decoder(_Run)
 
 def is_plain(record: Any) -> bool:
     """Whether a JSON value is a run of this form."""
-    return (
-        isinstance(record, Mapping)
-        and "run_id" in record
-        and isinstance(cast("Mapping[str, Any]", record).get("steps"), list)
-    )
+    return is_object(record) and "run_id" in record and isinstance(cast("Mapping[str, Any]", record).get("steps"), list)
 
 
 def read_line(line: bytes, where: str) -> Iterator[Item | FaultyRecord]:

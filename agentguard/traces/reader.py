@@ -1,0 +1,304 @@
+"""One file read: its format found by its contents, what it holds yielded, what cannot be read counted."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, Final
+
+import orjson
+
+from agentguard.errors import AgentGuardError
+from agentguard.traces.container import Binary, Container, FaultyRecord, Format, Item, Items, Session
+from agentguard.traces.containers import BUILT_IN
+from agentguard.traces.files import UNPACKING_FAULTS, lines, opened
+from agentguard.traces.report import ReadReport
+from agentguard.traces.shapes import is_list, is_object
+
+LONGEST_DOCUMENT: Final = 512 * 2**20
+"""Bytes of one JSON document over many lines beyond which it is not read."""
+_HEAD: Final = 64
+_ENVELOPES: Final = ("data", "traces", "trace", "runs", "spans", "observations", "trajectories", "items", "records")
+"""Keys under which interfaces and exports wrap the records themselves."""
+_DEEPEST: Final = 8
+
+Progress = Callable[[int], None]
+Record = tuple[Any, str]
+"""A parsed record and where it stood."""
+
+
+class FileReader:
+    """Reads one file once."""
+
+    def __init__(
+        self, path: str, *, forced: Format | None = None, report: ReadReport, progress: Progress | None = None
+    ) -> None:
+        self._path = path
+        self._format = forced
+        self._report = report
+        self._progress = progress
+
+    def batches(self) -> Iterator[list[Item]]:
+        """Yield what each record holds; a file that cannot be opened is a TraceError."""
+        stream = opened(self._path)
+        self._report.files += 1
+        self._at: int | None = None
+        try:
+            yield from self._stream(stream)
+        except UNPACKING_FAULTS as error:
+            told = f"{error or type(error).__name__}; what came before it was read"
+            self._report.skip(self._path, self._at, "torn archive", told)
+        finally:
+            stream.close()
+
+    def _stream(self, stream: Any) -> Iterator[list[Item]]:
+        head = stream.peek(_HEAD)[:_HEAD]
+        if isinstance(self._format, Binary):
+            yield from self._binary(self._format, stream)
+            return
+        fitting = next((one for one in BUILT_IN.values() if isinstance(one, Binary) and one.magic(head)), None)
+        if fitting is not None and self._format is None:
+            yield from self._binary(fitting, stream)
+        else:
+            yield from self._text(self._numbered(stream))
+
+    def _binary(self, fitting: Binary, stream: IO[bytes]) -> Iterator[list[Item]]:
+        try:
+            yield self._readable(fitting.items(stream, self._path))
+        except FaultyRecord as fault:
+            self._skip(fault.reason, fault.fault)
+
+    # --- lines -----------------------------------------------------------------------------------------------------
+
+    def _numbered(self, stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+        for number, line in lines(stream):
+            self._at = number
+            if self._progress is not None:
+                self._progress(len(line or b""))
+            if line is None:
+                self._skip("line too long", "more than 512 MB without an end; write one record a line")
+                continue
+            self._report.lines += 1
+            yield number, line
+
+    def _text(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[list[Item]]:
+        first = next(numbered, None)
+        if first is None:
+            self._skip_file("empty file", "nothing in it; was the recorder closed or killed before its first span?")
+            return
+        second = next(numbered, None) if not _is_json(first[1]) else None
+        begun = [each for each in (first, second) if each is not None]
+        if _is_json(first[1]) or _is_torn(first[1], second):
+            yield from self._lines(itertools.chain(begun, numbered))
+        else:
+            yield from self._document(itertools.chain(begun, numbered))
+
+    def _lines(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[list[Item]]:
+        for number, line in numbered:
+            where = f"{self._path}:{number}"
+            batch = self._fast(line, where)
+            if batch is not None:
+                yield batch
+                continue
+            record = self._parsed(line)
+            if record is None:
+                continue
+            fitting = self._fitting(record[0])
+            if isinstance(fitting, Session):
+                rest = (found for _, line in numbered if (found := self._parsed(line)) is not None)
+                yield from self._session(fitting, itertools.chain([(record[0], where)], _placed(rest, self)))
+                return
+            yield from self._record(record[0], where, 0)
+
+    def _fast(self, line: bytes, where: str) -> list[Item] | None:
+        """Return what a line holds if its format has a short way to it and the line keeps to it, else None."""
+        if self._format is None and not self._report.spans and not self._report.runs:
+            self._find_format(line)
+        if not isinstance(self._format, Container) or self._format.line is None:
+            return None
+        try:
+            return self._readable(self._format.line(line, where))
+        except FaultyRecord:
+            return None  # read once more, loosely
+
+    def _find_format(self, line: bytes) -> None:
+        try:
+            found = detected(orjson.loads(line))
+        except orjson.JSONDecodeError:
+            return
+        self._format = found if isinstance(found, Container) else None
+
+    def _parsed(self, line: bytes) -> tuple[Any] | None:
+        try:
+            return (orjson.loads(line),)
+        except orjson.JSONDecodeError as error:
+            self._skip("torn line", f"no JSON ({error}); the lines before and after it were read")
+            return None
+
+    # --- documents -------------------------------------------------------------------------------------------------
+
+    def _document(self, numbered: Iterable[tuple[int, bytes]]) -> Iterator[list[Item]]:
+        parts: list[bytes] = []
+        size = 0
+        for _, line in numbered:
+            parts.append(line)
+            size += len(line) + 1
+            if size > LONGEST_DOCUMENT:
+                self._skip_file("document too long", "more than 512 MB in one; write one record a line")
+                return
+        data = b"\n".join(parts)
+        self._at = None
+        try:
+            records = iter([orjson.loads(data)])
+        except orjson.JSONDecodeError:
+            records = self._one_after_another(data.decode("utf-8", "replace"))
+        yield from self._records(records)
+
+    def _records(self, records: Iterator[Any]) -> Iterator[list[Item]]:
+        for record in records:
+            fitting = self._fitting(record)
+            if isinstance(fitting, Session):
+                rest = ((each, self._path) for each in itertools.chain([record], records))
+                yield from self._session(fitting, rest)
+                return
+            yield from self._record(record, self._path, 0)
+
+    def _one_after_another(self, text: str) -> Iterator[Any]:
+        """Yield the JSON objects and arrays in a text that hold something, whatever stands between them."""
+        at, found, lost = _next_value(text, 0), 0, 0
+        while at >= 0:
+            try:
+                value, end = _decoder.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                lost += 1
+                at = _next_value(text, at + 1)
+                continue
+            found += 1
+            yield value
+            at = _next_value(text, end)
+        if not found:
+            self._skip_file("not JSON", f"it begins {text[:40]!r}; known formats: {', '.join(BUILT_IN)}")
+        elif lost:
+            self._skip_file("torn record", f"{lost} began and did not end as JSON does; the others were read")
+
+    # --- records ---------------------------------------------------------------------------------------------------
+
+    def _fitting(self, record: Any) -> Format | None:
+        chosen = self._format
+        if chosen is not None and not isinstance(chosen, Binary) and chosen.accepts(record):
+            return chosen
+        return detected(record)
+
+    def _record(self, record: Any, where: str, depth: int) -> Iterator[list[Item]]:
+        fitting = self._fitting(record)
+        if isinstance(fitting, Container):
+            yield self._readable(fitting.items(record, where))
+        elif isinstance(fitting, Session):
+            yield from self._session(fitting, [(record, where)])
+        elif is_list(record) and depth < _DEEPEST:
+            for each in record:
+                yield from self._record(each, where, depth + 1)
+        else:
+            yield from self._unwrapped(record, where, depth)
+
+    def _unwrapped(self, record: Any, where: str, depth: int) -> Iterator[list[Item]]:
+        inner = wrapped(record) if depth < _DEEPEST else None
+        if inner is not None:
+            yield from self._record(inner, where, depth + 1)
+            return
+        known = ", ".join(BUILT_IN)
+        self._skip("unknown format", f"{_seen(record)}; known: {known}; force one by --format")
+
+    def _session(self, fitting: Session, records: Iterable[Record]) -> Iterator[list[Item]]:
+        for item in fitting.items(records, self._path):
+            yield self._readable([item])
+
+    def _readable(self, items: Items) -> list[Item]:
+        found: list[Item] = []
+        try:
+            for item in items:
+                if isinstance(item, FaultyRecord):
+                    self._skip(item.reason, item.fault)
+                else:
+                    found.append(item)
+        except RecursionError:
+            self._skip("nested too deep", "deeper than any trace; the other records were read")
+        except (FaultyRecord, AgentGuardError):
+            raise
+        except Exception as error:  # a reader that stumbles over one record must not lose the others
+            self._skip("reader failed", f"{type(error).__name__}: {error}; please report it with the record")
+        return found
+
+    def _skip(self, reason: str, fault: str) -> None:
+        self._report.skip(self._path, self._at, reason, fault)
+
+    def _skip_file(self, reason: str, fault: str) -> None:
+        self._report.skip(self._path, None, reason, fault)
+
+    @property
+    def here(self) -> str:
+        """Where the reader stands."""
+        return self._path if self._at is None else f"{self._path}:{self._at}"
+
+
+_decoder = json.JSONDecoder()
+
+
+def detected(record: Any) -> Container | Session | None:
+    """Return the format of a record; None when it is of none that is known."""
+    return next((one for one in BUILT_IN.values() if not isinstance(one, Binary) and one.accepts(record)), None)
+
+
+def wrapped(record: Any) -> Any:
+    """Return the records inside an envelope, or the record that a text is; None when it is neither."""
+    if isinstance(record, str) and record[:1] in ("{", "["):
+        try:
+            return orjson.loads(record)
+        except orjson.JSONDecodeError:
+            return None
+    if not is_object(record):
+        return None
+    return next((record[key] for key in _ENVELOPES if isinstance(record.get(key), (list, dict))), None)
+
+
+def _placed(records: Iterable[tuple[Any]], reader: FileReader) -> Iterator[Record]:
+    for (record,) in records:
+        yield record, reader.here
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _is_torn(first: bytes, second: tuple[int, bytes] | None) -> bool:
+    """Whether a file of lines begins with a torn one, rather than a document with its first line."""
+    if second is None or len(first) < 3:
+        return False
+    return second[1].startswith(b"{") and _is_json(second[1])
+
+
+def _next_value(text: str, start: int) -> int:
+    """Return where the next object or array can begin: the first of a line, or right after another."""
+    if text[start : start + 1] in ("{", "["):
+        return start
+    found = [at + 1 for at in (text.find("\n{", start), text.find("\n[", start)) if at >= 0]
+    if start == 0 or text[start - 1 : start] in ("}", "]"):
+        found += [at for at in (_after_space(text, start),) if text[at : at + 1] in ("{", "[")]
+    return min(found, default=-1)
+
+
+def _after_space(text: str, start: int) -> int:
+    while start < len(text) and text[start] in " \t\r\n,":
+        start += 1
+    return start
+
+
+def _seen(record: Any) -> str:
+    if is_object(record):
+        return f"an object with the keys {', '.join(repr(str(key)[:40]) for key in list(record)[:8]) or '(none)'}"
+    return f"a JSON {type(record).__name__}"
