@@ -16,7 +16,7 @@ from agentguard.metrics import BUILT_IN, Metric, Reason, Score, Subject
 from agentguard.reference import Judgement, Reference, References
 from agentguard.statistics import Band, Trials, Watched, loops_by_length, trials
 from agentguard.tools import Tool
-from agentguard.trajectory import Ending, RunKey, Trajectory
+from agentguard.trajectory import UNKNOWN, Ending, RunKey, Trajectory
 
 VERDICT: Final = ("match", "repeats", "repeated_turns", "cycles", "steps", "ending", "outcome")
 """The metrics whose reasons fail a run, in the order in which the reasons are listed: necessary calls made, loops,
@@ -122,6 +122,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """How many runs of about one length looped: a run that ends early has no time to. Only lengths that occur."""
     figures: Mapping[str, Figure]
     """Every metric, by name."""
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether a harness is named: without one the figures compare with nothing, and no rank is given."""
+        return self.key.harness != UNKNOWN
 
 
 def judge(subject: Subject, *, metrics: Mapping[str, Metric] = BUILT_IN, keep: bool = False) -> RunScore:

@@ -66,7 +66,7 @@ def test_what_cannot_be_scored_is_a_third_outcome(agentguard: Command, tmp_path:
 def test_runs_that_cannot_be_scored_are_counted_by_reason(agentguard: Command, tmp_path: Path):
     blind = run("r2") | {"steps": [{"tool": "a", "args": None}, {"tool": "a", "args": None}]}
     _, out, _ = agentguard("score", written(tmp_path / "a.jsonl", run("r1", "a"), blind))
-    assert "1 not scored: neither arguments nor fingerprints of neighbouring calls were recorded" in out.splitlines()
+    assert "1 runs not scored in full: neither arguments nor fingerprints of neighbouring calls were recorded" in out.splitlines()
 
 
 def test_the_same_model_under_two_harnesses_is_two_rows(agentguard: Command, tmp_path: Path):

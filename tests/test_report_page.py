@@ -140,3 +140,9 @@ def test_loops_are_shown_by_length_and_trials_by_task():
     assert '<th scope="col" class="n">1-5 calls</th>' in text
     assert "100% of 2" in text
     assert "1 tasks tried 2 times; at least one right final state (pass@2) 100%, all right (pass^2) 0%" in text
+
+
+def test_a_row_without_a_harness_gets_no_rank():
+    text = built(run("r", step(), key=RunKey("m")), run("q", step(), key=RunKey("z", "h 1")))
+    assert text.index("compares with nothing") > text.index('<th scope="row">z</th>')
+    assert "Not beaten: z + h 1 (1, 100%)</p>" in text

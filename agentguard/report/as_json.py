@@ -81,6 +81,7 @@ def _row(row: Row) -> dict[str, Any]:
             said[field] = value
     said["trials"] = None if row.trials is None else msgspec.structs.asdict(row.trials)
     said["loops_by_length"] = [msgspec.structs.asdict(band) for band in row.loops_by_length]
+    said["comparable"] = row.is_comparable
     said["too_few_runs"] = row.runs < DEFAULTS.runs
     said["diagnoses"] = [{"code": d.code, "evidence": d.evidence, "fix": d.fix} for d in diagnoses(row)]
     said["figures"] = {name: msgspec.structs.asdict(figure) for name, figure in row.figures.items()}

@@ -172,8 +172,7 @@ def notes(report: Report) -> Iterator[str]:
     if report.without_reference:
         yield f"{report.without_reference:,} runs have no reference and were not matched"
     for fault, count in Counter(fault for run in report.runs for fault in run.unscored).most_common():
-        yield f"{count:,} not scored: {fault}"
+        yield f"{count:,} runs not scored in full: {fault}"
     for reason, count in report.skipped.items():
         yield f"skipped {count:,} x {reason}"
-    for example in report.skipped_examples[:5]:
-        yield f"  {example}"
+    yield from (f"  {example}" for example in list(dict.fromkeys(map(str, report.skipped_examples)))[:5])

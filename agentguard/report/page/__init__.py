@@ -35,7 +35,7 @@ def page(report: Report) -> bytes:
         report=report,
         summary=summary(report),
         notes=list(notes(report)),
-        rows=[_row(row) for row in report.rows],
+        rows=[_row(row) for row in sorted(report.rows, key=lambda row: not row.is_comparable)],
         repeated=[row for row in report.rows if row.trials is not None and row.trials.every is not None],
         bands=_bands(report.rows),
         lengths=[{"key": row.key, "bands": _by_length(row)} for row in report.rows],
@@ -104,4 +104,9 @@ def _row(row: Row) -> dict[str, Any]:
         "steps": "–" if row.median_steps is None else f"{row.median_steps:g}",
         "unscored": f"{row.unscored:,}",
     }
-    return {"key": row.key, "runs": row.runs, "cells": {name: told.partition("\n") for name, told in cells.items()}}
+    return {
+        "key": row.key,
+        "is_comparable": row.is_comparable,
+        "runs": row.runs,
+        "cells": {name: told.partition("\n") for name, told in cells.items()},
+    }

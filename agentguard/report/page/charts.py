@@ -41,12 +41,13 @@ Chart = tuple[str, str, dict[str, Any] | None]
 
 def _success(report: Report) -> Chart:
     """Success against cost, or against steps where no cost is known, with the rows that no other row beats."""
-    costs = {row.key: row.mean_cost_usd for row in report.rows}
+    ranked = [row for row in report.rows if row.is_comparable]
+    costs = {row.key: row.mean_cost_usd for row in ranked}
     known = all(cost is not None for cost in costs.values())
     what = "US dollars a run" if known else "median steps"
     points = [
         {"row": f"{row.key.model} + {row.key.harness}", "x": paid, "success": row.success.share}
-        for row in report.rows
+        for row in ranked
         if (paid := costs[row.key] if known else row.median_steps) is not None and row.success.share is not None
     ]
     title = f"Success against {what}; the line joins the rows that no other row beats on both"
