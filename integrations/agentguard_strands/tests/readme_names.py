@@ -1,0 +1,17 @@
+"""What the example of the README starts from."""
+
+from __future__ import annotations
+
+from strands import tool
+from test_contract import ScriptedModel
+
+from agentguard.testing.contract import Asked, Played, Reply
+
+
+def search(query: str) -> str:
+    """Search the documentation."""
+    return f"no hits for {query}"
+
+
+tools = [tool(search)]
+model = ScriptedModel([Reply((Asked("search", {"query": "failing test"}, "call-0"),)), Reply(text="done")], Played())
