@@ -87,6 +87,14 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """Runs to which it applies and that could not be scored, or only in part."""
 
 
+class Confusion(msgspec.Struct, frozen=True):
+    """One tool called where another was wanted."""
+
+    wanted: str
+    called: str
+    times: int
+
+
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one model + harness."""
 
@@ -120,6 +128,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """pass@k and pass^k of the final states, k: how often most tasks were tried. None when none was tried twice."""
     loops_by_length: tuple[Band, ...]
     """How many runs of about one length looped: a run that ends early has no time to. Only lengths that occur."""
+    marginal_steps: float | None
+    """Mean steps beyond the fewest with which any run of all rows did the same task right. None where no task is known
+    to have been done right."""
+    instead: tuple[Confusion, ...]
+    """Which tools were called where others were wanted, the most frequent first, ten at most."""
     figures: Mapping[str, Figure]
     """Every metric, by name."""
 
@@ -202,16 +215,25 @@ def _reference(references: References | Reference | None, run: Trajectory) -> Re
 def rows(scored: Iterable[RunScore]) -> list[Row]:
     """Return the figures of every model + harness, sorted by both. They do not depend on the order of the runs."""
     by_key: dict[RunKey, list[RunScore]] = {}
+    fewest: dict[str, float] = {}
     for run in scored:
         by_key.setdefault(run.key, []).append(run)
-    return [_row(key, by_key[key]) for key in sorted(by_key, key=_sortable)]
+        if run.task is not None and run.outcome:
+            fewest[run.task] = min(_steps(run), fewest.get(run.task, math.inf))
+    return [_row(key, by_key[key], fewest) for key in sorted(by_key, key=_sortable)]
+
+
+def _steps(run: RunScore) -> float:
+    """Return the steps of a run; infinitely many where they are not known."""
+    steps = run.scores.get("steps")
+    return math.inf if steps is None or steps.value is None or steps.unscored else steps.value
 
 
 def _sortable(key: RunKey) -> tuple[str, str, str]:
     return key.model, key.harness, key.digest or ""
 
 
-def _row(key: RunKey, runs: list[RunScore]) -> Row:
+def _row(key: RunKey, runs: list[RunScore], fewest: Mapping[str, float]) -> Row:
     names = dict.fromkeys(name for run in runs for name in run.scores)
     costs = [run.cost_usd for run in runs if run.cost_usd is not None]
     figures = {name: _figure([run.scores[name] for run in runs if name in run.scores]) for name in names}
@@ -232,8 +254,23 @@ def _row(key: RunKey, runs: list[RunScore]) -> Row:
         unscored=sum(run.grade is Grade.UNSCORED for run in runs),
         trials=_trials(runs),
         loops_by_length=tuple(band for band in loops_by_length(_watched(runs)) if band.runs),
+        marginal_steps=_marginal_steps(runs, fewest),
+        instead=_instead(runs),
         figures=figures,
     )
+
+
+def _marginal_steps(runs: Iterable[RunScore], fewest: Mapping[str, float]) -> float | None:
+    pairs = ((_steps(run), fewest.get(run.task or "", math.inf)) for run in runs)
+    beyond = [steps - best for steps, best in pairs if steps < math.inf and best < math.inf]
+    return math.fsum(beyond) / len(beyond) if beyond else None
+
+
+def _instead(runs: Iterable[RunScore]) -> tuple[Confusion, ...]:
+    scores = (run.scores["selection"] for run in runs if "selection" in run.scores)
+    count = Counter((wanted, called) for score in scores for wanted, called in score.data.get("instead", ()))
+    ranked = sorted(count.items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple(Confusion(wanted, called, times) for (wanted, called), times in ranked[:10])
 
 
 def _trials(runs: Iterable[RunScore]) -> Trials | None:

@@ -22,6 +22,8 @@ def row(**figures: Any) -> Row:
         "median_steps": 10.0,
         "mean_cost_usd": None,
         "trials": None,
+        "marginal_steps": None,
+        "instead": (),
         "loops_by_length": (),
         "unscored": 0,
         "figures": {"waste": Figure(mean=wasted, median=0.0, runs=100, unscored=0)},

@@ -12,7 +12,7 @@ from agentguard.call import ToolCall, ToolResult
 from agentguard.matching import ANYTHING, Call, Match, Rules
 from agentguard.metrics import Subject
 from agentguard.reference import Reference, References
-from agentguard.scoring import Grade, Rate, RunScore, judge, matched_by, rows, score
+from agentguard.scoring import Confusion, Grade, Rate, RunScore, judge, matched_by, rows, score
 from agentguard.statistics import Band, Trials
 from agentguard.trajectory import Ending, RunKey, Step, Trajectory
 
@@ -192,3 +192,24 @@ def test_loops_are_told_by_the_length_of_the_runs():
     short, long = run(step("a"), step("a")), run(*[step("a", {"n": n}) for n in range(8)], step("a", {"n": 7}))
     (row,) = rows(score([short, run(step("a")), long]))
     assert row.loops_by_length == (Band(1, 5, 1, 2), Band(6, 10, 1, 1))
+
+
+def test_marginal_steps_are_those_beyond_the_fewest_that_did_the_task():
+    short = run(step("a"), task="t", outcome=True, key=RunKey("good", "h"))
+    long = run(*[step("a", {"n": n}) for n in range(4)], task="t", outcome=False, key=RunKey("bad", "h"))
+    never = run(step("a"), task="u", outcome=False, key=RunKey("bad", "h"))
+    bad, good = rows(score([long, short, never]))
+    assert (bad.marginal_steps, good.marginal_steps) == (3.0, 0.0)
+    assert rows(score([never]))[0].marginal_steps is None
+
+
+def test_steps_that_are_missing_are_no_record():
+    torn = run(step("a"), task="t", outcome=True, complete=False)
+    whole = run(step("a"), step("b"), task="t", outcome=True)
+    assert rows(score([torn, whole]))[0].marginal_steps == 0.0
+
+
+def test_tools_called_instead_are_counted():
+    runs = [run(step("look")), run(step("look")), run(step("read"), step("list_dir"))]
+    (row,) = rows(score(runs, references=REQUIRED))
+    assert row.instead == (Confusion("list_dir", "look", 2), Confusion("edit_file", "read", 1))

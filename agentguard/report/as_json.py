@@ -77,9 +77,10 @@ def _row(row: Row) -> dict[str, Any]:
         value = getattr(row, field)
         if isinstance(value, Rate):
             said[field] = _rate(value)
-        elif field not in ("key", "figures", "trials", "loops_by_length"):
+        elif field not in ("key", "figures", "trials", "loops_by_length", "instead"):
             said[field] = value
     said["trials"] = None if row.trials is None else msgspec.structs.asdict(row.trials)
+    said["instead"] = [msgspec.structs.asdict(one) for one in row.instead]
     said["loops_by_length"] = [msgspec.structs.asdict(band) for band in row.loops_by_length]
     said["comparable"] = row.is_comparable
     said["too_few_runs"] = row.runs < DEFAULTS.runs

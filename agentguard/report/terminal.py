@@ -33,6 +33,9 @@ def show(report: Report, console: Console, *, limit: int) -> None:
         for name, figure in row.figures.items():
             if name not in BUILT_IN:
                 console.print(f"\n{clean(name)} of {clean(row.key.model)} + {clean(row.key.harness)}: {_told(figure)}")
+        if row.instead:
+            told = ", ".join(f"{one.called} for {one.wanted} ({one.times:,})" for one in row.instead)
+            console.print(f"\n{clean(row.key.model)} + {clean(row.key.harness)} called {clean(told)}", soft_wrap=True)
         for found in diagnoses(row):
             filed = clean(f"{row.key.model} + {row.key.harness}")
             console.print(f"\n{filed}: {found.evidence}\n  {found.fix}", soft_wrap=True)

@@ -37,6 +37,7 @@ def page(report: Report) -> bytes:
         notes=list(notes(report)),
         rows=[_row(row) for row in sorted(report.rows, key=lambda row: not row.is_comparable)],
         repeated=[row for row in report.rows if row.trials is not None and row.trials.every is not None],
+        confused=[row for row in report.rows if row.instead],
         bands=_bands(report.rows),
         lengths=[{"key": row.key, "bands": _by_length(row)} for row in report.rows],
         diagnoses=[found for row in report.rows for found in diagnoses(row)],
