@@ -25,7 +25,7 @@ KEYS: Final = (
     r"pass(?:word|wd|phrase|code)?s?",
     r"pwd",
     r"secrets?",
-    r"(?:access|auth|refresh|id|api|bearer|session)?[-_ ]?token",
+    r"(?<!page[-_ ])(?<!next[-_ ])(?<!sync[-_ ])(?<!continuation[-_ ])token",  # those say where to go on reading
     r"(?:api|private|signing|encryption|access|secret)[-_ ]?key",
     r"auth(?:orization)?",
     r"(?:set-)?cookies?",
@@ -155,7 +155,7 @@ class _Pass:
         if not missing and len(text) <= longest + _MARGIN:
             return kept
         self.cut = True
-        return f"{kept}[... about {max(missing, 1)} characters more]"
+        return f"{kept}[... {max(missing, 1)} characters more]"
 
     def _cleaned(self, text: str) -> str:
         rules = self.rules
