@@ -96,6 +96,10 @@ def mean_difference(
     return Estimate(value=_mean(gaps), interval=interval, tasks=len(shared), runs=runs)
 
 
+_AT_ONCE: Final = 1_000_000
+"""Values drawn at a time, which bounds the memory; the draws are the same however they are split."""
+
+
 def _resampled(
     sums: Sequence[float], sizes: Sequence[int], *, seed: int, confidence: float, resamples: int
 ) -> Interval | None:
@@ -109,6 +113,7 @@ def _resampled(
         paired=True,
         vectorized=True,
         n_resamples=resamples,
+        batch=max(1, _AT_ONCE // len(sums)),
         confidence_level=confidence,
         method="percentile",  # the bias-corrected one is NaN when all tasks agree
         random_state=numpy.random.default_rng(seed),  # `rng` only since scipy 1.15

@@ -150,15 +150,29 @@ def test_value_rule(rule: ValueRule, wanted: Any, given: Any, *, fits: bool):
         (Arguments(ignore=("meta.id",)), {"meta": {"id": 1, "x": 2}}, {"meta": {"id": 9, "x": 2}}, True),
         (Arguments(ignore=("meta.id",)), {"meta": {"id": 1, "x": 2}}, {"meta": {"id": 1, "x": 3}}, False),
         (Arguments(ignore=("rows.1",)), {"rows": [1, 2, 3]}, {"rows": [1, 9, 3]}, True),
+        (Arguments(ignore=("rows.0", "rows.1")), {"rows": [1, 2, 3]}, {"rows": [8, 9, 3]}, True),
+        (Arguments(ignore=("rows.0", "rows.1")), {"rows": [1, 2, 3]}, {"rows": [1, 9, 7]}, False),
+        (Arguments(ignore=("rows", "rows.1")), {"rows": [1, 2], "n": 1}, {"rows": [3], "n": 1}, True),
         (Arguments(ignore=("",)), {"rows": 1}, {}, True),
         (Arguments(only=("who.id",)), {"who": {"id": 1}, "x": 1}, {"who": {"id": 1.0}, "x": 2}, True),
         (Arguments(only=("who.id",)), {"who": {}}, {"who": {}}, False),
         (Arguments(only=("who.id",)), {"who": {"id": None}}, {"who": {}}, False),
         (Arguments(only=("n",), values=Tolerance(absolute=1)), {"n": 1}, {"n": 2, "m": 0}, True),
+        (Arguments(only=("who",), ignore=("who.id",)), {"who": {"id": 1, "n": 2}}, {"who": {"id": 9, "n": 2}}, True),
+        (Arguments(only=("who",), ignore=("who.id",)), {"who": {"id": 1, "n": 2}}, {"who": {"id": 1, "n": 3}}, False),
+        (Arguments(only=("who.id", "n"), ignore=("who",)), {"n": 1}, {"n": 1}, True),
+        (Arguments(only=("who",), at={"who.n": Folded()}), {"who": {"n": "A"}}, {"who": {"n": "a"}}, True),
+        (Arguments(only=("who",), at={"who.n": Folded()}), {"who": {"n": "A", "x": 1}}, {"who": {"n": "a"}}, False),
+        (Arguments(only=("n",), at={"n": Folded(), "q": Equal()}), {"n": "A", "q": 1}, {"n": "a", "q": 2}, True),
+        (Arguments(only=("n",), at={"n": Folded()}), {}, {}, False),
         (Arguments(at={"q": Regex()}), {"q": "c.ts", "n": 1}, {"q": "cats", "n": 1}, True),
         (Arguments(at={"q": Regex()}), {"q": "c.ts", "n": 1}, {"q": "cats", "n": 2}, False),
         (Arguments(at={"q": Regex("c.ts")}), {"n": 1}, {"q": "cats", "n": 1}, True),
         (Arguments(at={"q": Regex("c.ts")}), {"n": 1}, {"n": 1}, False),
+        (Arguments(at={"xs.0": Folded(), "xs.1": Folded()}), {"xs": ["A", "B"]}, {"xs": ["a", "b"]}, True),
+        (Arguments(at={"xs.0": Folded(), "xs.1": Folded()}), {"xs": ["A", "B", 1]}, {"xs": ["a", "b", 2]}, False),
+        (Arguments(at={"who": Folded()}, ignore=("who.id",)), {"who": {"id": 1, "n": "A"}}, {"who": {"n": "a"}}, True),
+        (Arguments(at={"who.n": Regex("x")}, ignore=("who",)), {"who": {"n": 1}}, {"who": 2}, True),
         (Arguments(at={"t": Tolerance(absolute=1)}, values=Folded()), {"t": 1, "q": "A"}, {"t": 2, "q": "a "}, True),
         (Arguments(only=("",), at={"": Custom(lambda one, two: len(one) == len(two))}), {"a": 1}, {"b": 2}, True),
     ],
@@ -200,6 +214,11 @@ def test_what_shares_a_rule_but_no_shape_differs_as_a_whole():
     assert list(Arguments().differences({"x": {}}, {"x": []})) == [Difference("x", {}, [])]
     assert list(Arguments().differences({"x": {1: 2}}, {"x": {1: 3}})) == [Difference("x", {1: 2}, {1: 3})]
     assert list(Arguments(values=OneOf()).differences({"x": [1]}, {"x": 2})) == [Difference("x", [1], 2)]
+
+
+def test_an_expression_of_its_own_is_told_where_both_sides_are_equal():
+    rule = Arguments(at={"q": Regex("c.ts")})
+    assert list(rule.differences({"q": "dogs"}, {"q": "dogs"})) == [Difference("q", "dogs", "dogs")]
 
 
 def test_arguments_ten_thousand_deep_are_compared_by_every_rule():
@@ -458,6 +477,15 @@ def test_a_tool_name_cannot_break_the_lines():
     assert faults(compare([hostile], []), Match.EXACT)[0].text == 'expected "a\\n+ b\\u001b[2J", not called'
 
 
+def test_no_argument_can_speak_to_the_terminal():
+    both = compare([f(**{"n\x1b[1m": "\x9b2J"})], [f(**{"n\x1b[1m": "\u202e"})])
+    assert diff(both).splitlines() == [
+        '~ f {"n\\u001b[1m":"\\u202e"}',
+        '    "n\\u001b[1m": expected "\\u009b2J", got "\\u202e"',
+    ]
+    assert faults(both, Match.EXACT)[0].text == 'f: arguments differ from those expected: "n\\u001b[1m"'
+
+
 def test_the_diff_names_null_and_the_whole():
     rule = Arguments(only=("",), at={"": Custom(lambda one, two: False)})
     assert "    arguments: expected {}, got {}" in diff(compare([A], [A], Rules(default=rule)))
@@ -499,6 +527,7 @@ def test_faults_by_mode(mode: Match, reference: list[Call], actual: list[Call], 
             [A, Call("b", {}, 1), Call("c", {}, 1)],
             "the calls are those expected, their parallel turns are not: expected 2+1, got 1+2",
         ),
+        (Match.EXACT_TURNS, [A, B], [B, A], "the calls are those expected, but made in other turns"),
     ],
 )
 def test_a_fault_says_what_was_expected(mode: Match, reference: list[Call], actual: list[Call], text: str):

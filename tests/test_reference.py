@@ -53,6 +53,7 @@ def held(reference: Reference, *calls: Call) -> Judgement:
 
 
 EXACT = '[tasks.t]\nmatch = "exact"\n'
+CALLED = "tasks: {{t: {{match: exact, calls: [{{tool: f, arguments: {}}}]}}}}"
 
 
 # ---------------------------------------------------------------- files
@@ -151,6 +152,7 @@ def test_a_reference_of_a_run_goes_before_that_of_its_task():
     assert references.find(run="r", task="t") is run
     assert references.find(run="other", task="t") is task
     assert references.find(run="other", task=None) is None
+    assert References(tasks={"": task}).find(run="r", task=None) is None
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,28 @@ def test_what_is_not_understood_is_named_with_its_place(text: str, message: str)
     with pytest.raises(ReferencesError) as error:
         parse_references(text, form=Format.TOML)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tasks: {7: {match: exact, calls: []}}", "tasks: expected text as a name, got 7; write it in quotes"),
+        (CALLED.format("{on: 1}"), "tasks.t.calls.0.arguments: expected text as a name, got True; write it in quotes"),
+        (CALLED.format("{x: [{1: 2}]}"), "tasks.t.calls.0.arguments.x.0: expected text as a name, got 1; write it in"),
+        (CALLED.format("{x: !!binary aGk=}"), "tasks.t.calls.0.arguments.x: bytes equal no JSON value; write text or"),
+    ],
+)
+def test_what_yaml_makes_of_unquoted_text_is_refused(text: str, message: str):
+    pytest.importorskip("yaml")
+    with pytest.raises(ReferencesError) as error:
+        parse_references(text, form=Format.YAML)
+    assert str(error.value).startswith(f"references: {message}")
+
+
+@pytest.mark.parametrize("form", [Format.JSON, Format.JSONL, Format.TOML])
+def test_what_is_nested_too_deep_cannot_be_read(form: Format):
+    with pytest.raises(ReferencesError, match="cannot be read"):
+        parse_references("[" * 100_000, form=form)
 
 
 @pytest.mark.parametrize(

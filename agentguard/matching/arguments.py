@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from agentguard.fingerprint import fingerprint
-from agentguard.matching.paths import look_up, without
+from agentguard.matching.paths import covers, inside, look_up, without
 from agentguard.matching.rules import EQUAL, MISSING, Difference, Equal, Leafwise, ValueRule
 
 
@@ -21,11 +21,11 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
     values: ValueRule = EQUAL
     """For every argument that no path of `at` names."""
     at: Mapping[str, ValueRule] = {}
-    """Rules by path; they are judged apart from the rest."""
+    """Rules by path; what stands there is judged apart from the rest."""
     only: tuple[str, ...] | None = None
     """The paths that alone are compared; one that is on neither side fails. None: everything. Empty: nothing."""
     ignore: tuple[str, ...] = ()
-    """Paths left out on both sides."""
+    """Paths left out on both sides, whatever the other settings say of them."""
     allow_extra: bool = False
     """Arguments (at the top) that the reference does not have are tolerated."""
     allow_missing: bool = False
@@ -50,7 +50,7 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
         """Return what equal arguments share, by a rule that is an equivalence; None: these fit no others."""
         if self.only is None:
             return fingerprint(without(arguments, self.ignore))
-        values = [look_up(arguments, path) for path in self.only]
+        values = [self._part(arguments, path) for path in self._listed()]
         return None if MISSING in map(_kind, values) else fingerprint(values)
 
     def fits(self, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
@@ -59,20 +59,38 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
 
     def differences(self, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[Difference]:
         """Yield what keeps `given` from fitting, in the order of paths asked for and then of names."""
-        if self.only is not None:
-            for path in self.only:
-                yield from self._listed(path, look_up(wanted, path), look_up(given, path))
-            return
-        for path, rule in self.at.items():
-            yield from _differences(rule, path, look_up(wanted, path), look_up(given, path))
-        apart = (*self.ignore, *self.at)
-        yield from self._rest(without(wanted, apart), without(given, apart))
+        for path in self._listed():
+            yield from self._at_listed(path, wanted, given)
+        for path in filter(self._is_apart, self.at):
+            yield from _differences(self.at[path], path, self._part(wanted, path), self._part(given, path))
+        if self.only is None:
+            apart = (*self.ignore, *self.at)
+            yield from self._rest(without(wanted, apart), without(given, apart))
 
-    def _listed(self, path: str, wanted: Any, given: Any) -> Iterator[Difference]:
-        if wanted is MISSING and given is MISSING:
+    def _listed(self) -> list[str]:
+        return [path for path in self.only or () if not self._is_ignored(path)]
+
+    def _at_listed(self, path: str, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[Difference]:
+        apart = () if path in self.at else tuple(self.at)
+        want, have = self._part(wanted, path, apart), self._part(given, path, apart)
+        if want is MISSING and have is MISSING:
             yield Difference(path, MISSING, MISSING)
         else:
-            yield from _differences(self.at.get(path, self.values), path, wanted, given)
+            yield from _differences(self.at.get(path, self.values), path, want, have)
+
+    def _is_apart(self, path: str) -> bool:
+        """Whether a path of `at` is judged on its own."""
+        if self.only is None:
+            return not self._is_ignored(path)
+        asked = path not in self.only and any(covers(listed, path) for listed in self.only)
+        return asked and not self._is_ignored(path)
+
+    def _is_ignored(self, path: str) -> bool:
+        return any(covers(ignored, path) for ignored in self.ignore)
+
+    def _part(self, arguments: Mapping[str, Any], path: str, apart: tuple[str, ...] = ()) -> Any:
+        """Return what stands at a path, without what is ignored or judged apart in it."""
+        return without(look_up(arguments, path), inside(path, (*self.ignore, *apart)))
 
     def _rest(self, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[Difference]:
         for name in dict.fromkeys([*wanted, *given]):
@@ -108,9 +126,9 @@ def _differences(rule: ValueRule, path: str, wanted: Any, given: Any) -> Iterato
     if rule.fits(wanted, given):
         return
     if isinstance(rule, Leafwise) and wanted is not MISSING and given is not MISSING:
-        inside = list(rule.differences(path, wanted, given))
-        if inside:
-            yield from inside
+        within = list(rule.differences(path, wanted, given))
+        if within:
+            yield from within
             return
     yield Difference(path, wanted, given)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -65,7 +66,7 @@ def _missing(both: Comparison, entry: Entry) -> str:
 
 
 def _wrong_arguments(both: Comparison, entry: Entry) -> str:
-    paths = dict.fromkeys(difference.path or "as a whole" for difference in entry.differences)
+    paths = dict.fromkeys(_name(difference.path) or "as a whole" for difference in entry.differences)
     return f"{_name(_wanted(both, entry).tool)}: arguments differ from those expected: {', '.join(paths) or 'all'}"
 
 
@@ -90,12 +91,14 @@ def _wanted(both: Comparison, entry: Entry) -> Call:
     return both.reference[entry.reference or 0]
 
 
-def _name(tool: str) -> str:
-    return tool if tool.isprintable() else canonical(tool).decode("utf-8", "replace")
+def _name(name: str) -> str:
+    return name if name.isprintable() else _shown(name)
 
 
 def _turns_text(both: Comparison) -> str:
     wanted, made = (_sizes(calls) for calls in (both.reference, both.actual))
+    if wanted == made:
+        return "the calls are those expected, but made in other turns"
     return f"the calls are those expected, their parallel turns are not: expected {wanted}, got {made}"
 
 
@@ -151,11 +154,11 @@ def _lines(both: Comparison, entry: Entry) -> Iterator[str]:
 def _remark(entry: Entry) -> str:
     if entry.kind is Kind.OUT_OF_ORDER:
         return f"  (expected as call {(entry.reference or 0) + 1}, made as call {(entry.actual or 0) + 1})"
-    return f"  ({entry.reason})" if entry.reason else ""
+    return f"  ({_printable(entry.reason)})" if entry.reason else ""
 
 
 def _difference(found: Difference) -> str:
-    return f"{found.path or 'arguments'}: expected {_shown(found.wanted)}, got {_shown(found.given)}"
+    return f"{_name(found.path) or 'arguments'}: expected {_shown(found.wanted)}, got {_shown(found.given)}"
 
 
 def _shown(value: Any) -> str:
@@ -163,7 +166,14 @@ def _shown(value: Any) -> str:
         return "nothing"
     if value is None:
         return "null"
-    return canonical(value).decode("utf-8", "replace")
+    return _printable(canonical(value).decode("utf-8", "replace"))
+
+
+def _printable(text: str) -> str:
+    """Return `text` with what a terminal would obey, or show in another place, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 def _cut(line: str, width: int) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from itertools import accumulate
+from operator import getitem
 from typing import Any, cast
 
 from agentguard.matching.rules import MISSING
@@ -14,38 +17,67 @@ def look_up(value: Any, path: str) -> Any:
     >>> look_up({"who": [{"id": 3}]}, "who.0.id"), look_up({"who.id": 4, "who": {"id": 3}}, "who.id")
     (3, 4)
     """
+    trail = _trail(value, path)
+    return MISSING if trail is None else reduce(getitem, trail, value)
+
+
+def without(value: Any, paths: Iterable[str]) -> Any:
+    """Return `value` without what stands at `paths`; what is shared with `value` is not changed.
+
+    Positions in lists are those of `value`, however many are left out. Without the empty path nothing is left: `{}`.
+
+    >>> without({"q": 1, "rows": [{"id": 7, "n": 0}, 8, 9]}, ["rows.0.id", "rows.1"])
+    {'q': 1, 'rows': [{'n': 0}, 9]}
+    """
+    trails = {trail for path in paths if (trail := _trail(value, path)) is not None}
+    # Backwards, so that nothing moves or vanishes which is yet to be left out.
+    for trail in sorted(trails, reverse=True):
+        value = _without(value, trail)
+    return value
+
+
+def covers(outer: str, path: str) -> bool:
+    """Whether `path` is `outer` or leads further into it.
+
+    >>> covers("who", "who.id"), covers("who", "whose"), covers("", "who")
+    (True, False, True)
+    """
+    return not outer or path == outer or path.startswith(f"{outer}.")
+
+
+def inside(outer: str, paths: Iterable[str]) -> list[str]:
+    """Return those of `paths` that lead further into `outer`, as paths from there.
+
+    >>> inside("who", ["who.id", "who", "whose"])
+    ['id']
+    """
+    return [path[len(outer) + 1 :] for path in paths if path.startswith(f"{outer}.")]
+
+
+Trail = tuple[Any, ...]
+"""Names and list positions, each on its own."""
+
+
+def _trail(value: Any, path: str) -> Trail | None:
+    """Return the way to what stands at `path`; None when nothing does."""
+    trail: list[Any] = []
     rest = path.split(".") if path else []
     while rest:
         name, rest = _step(value, rest)
         if name is MISSING:
-            return MISSING
+            return None
+        trail.append(name)
         value = value[name]
-    return value
+    return tuple(trail)
 
 
-def without(value: Mapping[str, Any], paths: Sequence[str]) -> Mapping[str, Any]:
-    """Return `value` without what stands at `paths`; what is shared with `value` is not changed.
-
-    >>> without({"q": 1, "meta": {"id": 7, "lang": "nb"}}, ["meta.id"])
-    {'q': 1, 'meta': {'lang': 'nb'}}
-    """
-    for path in paths:
-        value = {} if not path else cast("Mapping[str, Any]", _without(value, path))
-    return value
-
-
-def _without(value: Any, path: str) -> Any:
-    trail: list[tuple[Any, Any]] = []
-    here, rest = value, path.split(".")
-    while rest:
-        name, rest = _step(here, rest)
-        if name is MISSING:
-            return value
-        trail.append((here, name))
-        here = here[name]
-    holder, name = trail.pop()
-    result = _dropped(holder, name)
-    for holder, name in reversed(trail):
+def _without(value: Any, trail: Trail) -> Any:
+    if not trail:
+        return {}
+    *before, last = trail
+    holders: list[Any] = list(accumulate(before, getitem, initial=value))
+    result = _dropped(holders.pop(), last)
+    for holder, name in zip(reversed(holders), reversed(before), strict=True):
         result = _replaced(holder, name, result)
     return result
 

@@ -33,7 +33,7 @@ class References(msgspec.Struct, frozen=True, kw_only=True):
 
     def find(self, *, run: str, task: str | None) -> Reference | None:
         """Return the reference of a run; None when there is none."""
-        return self.runs.get(run) or self.tasks.get(task or "")
+        return self.runs.get(run) or (None if task is None else self.tasks.get(task))
 
 
 def load_references(path: str | Path) -> References:
@@ -94,7 +94,7 @@ def _add_line(line: Table, tasks: dict[str, Reference], runs: dict[str, Referenc
 def _decoded(decode: Callable[[bytes], Any], data: bytes, place: str) -> Any:
     try:
         return decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise ReferencesError(place, "", f"cannot be read: {fault}") from fault
 
 

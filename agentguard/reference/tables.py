@@ -46,10 +46,12 @@ class Table(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, value: Any, place: str, key: str) -> Table:
-        """Return `value` as a table. Raises ReferencesError when it is none."""
+        """Return `value` as a table. Raises ReferencesError when it is none, or has names that are no text."""
         if not isinstance(value, Mapping):
             raise ReferencesError(place, key, f"expected a table, got {_kind(value)}")
-        return cls(cast("Mapping[str, Any]", value), place, key)
+        table = cls(cast("Mapping[str, Any]", value), place, key)
+        table.refuse_odd_names(table.value)
+        return table
 
     def at(self, name: str) -> str:
         """Return the path of an entry."""
@@ -65,6 +67,12 @@ class Table(msgspec.Struct, frozen=True):
         for name in self.value:
             if name not in names:
                 raise self.error(str(name), f"unknown setting{_suggestion(str(name), names)}")
+
+    def refuse_odd_names(self, value: Mapping[Any, Any], name: str = "") -> None:
+        """Raise for a name that is no text: YAML makes true of an unquoted `on`, and a number of `7`."""
+        for odd in value:
+            if not isinstance(odd, str):
+                raise self.error(name, f"expected text as a name, got {_shown(odd)}; write it in quotes")
 
     def table(self, name: str) -> Table:
         """Return an entry that is a table; an empty one when it is not there."""
@@ -197,17 +205,21 @@ def _call(table: Table) -> Call:
         bare: dict[str, Any] = {}
         return Call(table.text("tool"), bare if rule else None, table.count("turn"), rule=rule or ANYTHING, id=name)
     arguments = table.table("arguments")
-    _refuse_times(arguments)
+    _refuse_other_than_json(arguments)
     return Call(table.text("tool"), arguments.value, table.count("turn"), rule=rule, id=name)
 
 
-def _refuse_times(table: Table) -> None:
+def _refuse_other_than_json(table: Table) -> None:
     """Refuse what TOML and YAML know and JSON does not: no argument of a call could ever equal it."""
     stack: list[tuple[str, Any]] = [("", table.value)]
     while stack:
         path, value = stack.pop()
         if isinstance(value, date | datetime | time):
             raise table.error(path, f"a date or time equals no JSON value; write it in quotes: {value.isoformat()!r}")
+        if isinstance(value, bytes | set):
+            raise table.error(path, f"{type(cast('object', value)).__name__} equal no JSON value; write text or a list")
+        if isinstance(value, dict):
+            table.refuse_odd_names(cast("Mapping[Any, Any]", value), path)
         stack += ((f"{path}.{name}" if path else name, item) for name, item in _inside(value))
 
 
