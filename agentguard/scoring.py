@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from agentguard.matching import Match
+from agentguard.matching import Match, keyed
 from agentguard.metrics import BUILT_IN, Metric, Reason, Score, Subject
 from agentguard.reference import Judgement, Reference, References
 from agentguard.statistics import Band, Trials, Watched, loops_by_length, trials
@@ -190,10 +190,19 @@ def score(
         metrics: Which to work out, by name.
         keep: Leave the runs themselves beside their scores, for reports that show them call by call.
     """
+    ready: dict[int, Reference] = {}
     for trajectory in trajectories:
         reference = _reference(references, trajectory)
+        if reference is not None:
+            reference = ready.get(id(reference)) or ready.setdefault(id(reference), _keyed(reference))
         subject = Subject(trajectory, reference=reference, step_budget=step_budget, tools=tools)
         yield judge(subject, metrics=metrics, keep=keep)
+
+
+def _keyed(reference: Reference) -> Reference:
+    """Return the reference with the keys of its calls worked out, since it is used for many runs."""
+    others = tuple(_keyed(other) for other in reference.alternatives)
+    return msgspec.structs.replace(reference, calls=tuple(keyed(reference.calls)), alternatives=others)
 
 
 def matched_by(references: References, mode: Match) -> References:

@@ -9,11 +9,13 @@ from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
 from typing import Any
 
+import msgspec
 import orjson
 
 from agentguard.errors import SchemaError
 from agentguard.fingerprint import canonical
 from agentguard.loops import Place
+from agentguard.matching import Call
 from agentguard.matching.assignment import maximum
 from agentguard.reference import Judgement, Reference, calls_of, judge
 from agentguard.replay import places, was_refused
@@ -49,7 +51,7 @@ class Subject:
     @cached_property
     def judgement(self) -> Judgement | None:
         """What came of holding the run against its reference; None without one."""
-        return None if self.reference is None else judge(self.reference, calls_of(self.trajectory.steps))
+        return None if self.reference is None else judge(self.reference, self._calls())
 
     @cached_property
     def goal(self) -> int | None:
@@ -57,6 +59,8 @@ class Subject:
         if self.judgement is None:
             return None
         rows = self.judgement.comparison.relation.sure
+        if self.judgement.comparison.hits != len(rows):
+            return None
         made = range(len(self.judgement.positions) + 1)
         first = bisect_left(
             made, True, key=lambda count: len(maximum([row & (1 << count) - 1 for row in rows])) == len(rows)
@@ -72,11 +76,15 @@ class Subject:
     def blind(self) -> frozenset[int]:
         """Indices of the calls that cannot be compared: neither arguments nor fingerprints were recorded."""
         steps = self.trajectory.steps
-        if all(step.call_key is not None for step in steps):
+        if self._has_digests:
             return frozenset()
         return frozenset(
             index for index, step in enumerate(steps) if step.call.arguments is None and step.call.raw_arguments is None
         )
+
+    @cached_property
+    def _has_digests(self) -> bool:
+        return all(step.call_key is not None for step in self.trajectory.steps)
 
     @cached_property
     def undecided(self) -> str | None:
@@ -163,6 +171,16 @@ class Subject:
             return turn, index if turn is None else None
 
         return [[tuple(group) for _, group in groupby(lane, unit)] for lane in self.lanes.values()]
+
+    def _calls(self) -> list[Call]:
+        """Return the calls to match, with the keys that loops were found by: each is worked out once."""
+        calls = calls_of(self.trajectory.steps)
+        if self._has_digests:
+            return calls
+        return [
+            call if call.arguments is None else msgspec.structs.replace(call, key=place.key)
+            for call, place in zip(calls, self.places, strict=True)
+        ]
 
     def _is_normal(self, place: Place) -> bool:
         tool = self.tools.get(place.tool)
