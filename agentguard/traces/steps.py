@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agentguard.traces.joining import Entry, Turn
 
 _ACTIONS = {action.word: action for action in Action}
-_DOUBTFUL = re.compile(
+DOUBTFUL = re.compile(
     r"validat|argument|parameter|not found|unknown tool|no such tool|not a valid tool|not exist", re.IGNORECASE
 )
 """Failures that may have come before the tool was entered."""
@@ -166,11 +166,11 @@ def _executed(ran: Ran, outcome: Outcome, frame: Frame) -> bool | None:
         error = outcome.content if isinstance(outcome.content, str) else ""
     if error is None:
         said = outcome.content if isinstance(outcome.content, str) else ""
-        return None if said[:5].lower() == "error" and _DOUBTFUL.search(said) else True
+        return None if said[:5].lower() == "error" and DOUBTFUL.search(said) else True
     if not frame.is_declared(ran.name):
         return False
     kind = ran.error_kind()
-    return None if kind in _UNTELLING or _DOUBTFUL.search(f"{kind} {error}") else True
+    return None if kind in _UNTELLING or DOUBTFUL.search(f"{kind} {error}") else True
 
 
 def _container_failure(turn: Turn) -> str | None:

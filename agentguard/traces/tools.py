@@ -28,6 +28,14 @@ def declared_tools(readings: Iterable[Reading]) -> Tools:
     return found
 
 
+def tools_in(value: Any) -> Tools:
+    """Return the tools in a list of declarations, in any provider's shape, or in its JSON text."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, schema in _tools(value):
+        found.setdefault(name, schema)
+    return found
+
+
 def _declared(reading: Reading) -> Iterator[tuple[str, Mapping[str, Any]]]:
     attributes = reading.span.attributes
     for key in reading.lens.tools:

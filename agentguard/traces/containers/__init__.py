@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentguard.traces.container import Format
+from agentguard.traces.containers.atif import ATIF
+from agentguard.traces.containers.chat import CHAT
+from agentguard.traces.containers.claude_code import CLAUDE_CODE
+from agentguard.traces.containers.inspect_ai import INSPECT
+from agentguard.traces.containers.inspect_eval import INSPECT_EVAL
 from agentguard.traces.containers.jaeger import JAEGER
 from agentguard.traces.containers.langfuse import LANGFUSE
 from agentguard.traces.containers.langsmith import LANGSMITH
@@ -27,6 +32,11 @@ BUILT_IN: Final[Mapping[str, Format]] = {
     "openai-agents": OPENAI_AGENTS,
     "langsmith": LANGSMITH,
     "langfuse": LANGFUSE,
+    "atif": ATIF,
+    "inspect": INSPECT,
+    "claude-code": CLAUDE_CODE,
+    "chat": CHAT,
     "otlp-proto": OTLP_PROTO,
+    "inspect-eval": INSPECT_EVAL,
 }
 """Every format by its name, in the order in which a record is asked for."""
