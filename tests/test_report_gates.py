@@ -13,7 +13,9 @@ from agentguard.matching import Call, Match
 from agentguard.reference import Reference
 from agentguard.report import Gate, Report, report
 from agentguard.report.gates import Fault, Floor, Share, fault, floor, gates
-from agentguard.report.terminal import summary
+from agentguard.report.markdown import markdown
+from agentguard.report.page import page
+from agentguard.report.terminal import gate_lines
 from agentguard.scoring import score
 from agentguard.traces import ReadReport
 from agentguard.trajectory import Ending, RunKey, Step, Trajectory
@@ -109,7 +111,15 @@ def test_gates_decide_instead_of_verdicts():
     ):
         decided = msgspec.structs.replace(told, gates=given)
         assert (decided.verdict, decided.exit_code) == (verdict, code)
-    assert summary(msgspec.structs.replace(told, gates=(held, missed, open_))) == "two; three"
+
+
+def test_every_form_says_how_the_gates_came_out():
+    pytest.importorskip("jinja2")
+    pytest.importorskip("vl_convert")
+    told = msgspec.structs.replace(reported(run("a")), gates=(Gate("no loops", False, "1 of 2 runs"),))
+    assert list(gate_lines(told)) == ["gate FAILS: no loops (1 of 2 runs)"]
+    assert "gate FAILS: no loops \\(1 of 2 runs\\)" in markdown(told)
+    assert "<li>gate FAILS: no loops (1 of 2 runs)</li>" in page(told).decode()
 
 
 def test_a_floor_is_read_from_text():

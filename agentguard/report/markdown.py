@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agentguard.report import Report
 from agentguard.report.diagnoses import diagnoses
-from agentguard.report.terminal import notes, rate, share, summary, where
+from agentguard.report.terminal import counts, gate_lines, notes, rate, share, where
 from agentguard.scoring import Grade, Row
 
 _LIMIT = 20
@@ -21,7 +21,7 @@ def markdown(report: Report, *, limit: int = _LIMIT) -> str:
 
 def _lines(report: Report, limit: int) -> Iterator[str]:
     yield f"## agentguard: {report.verdict}"
-    yield f"\n{summary(report)}\n"
+    yield f"\n{counts(report)}\n"
     yield f"| model | harness | {' | '.join(_HEADINGS)} |"
     yield f"|---|---|{'---:|' * len(_HEADINGS)}"
     yield from (_row(row) for row in report.rows)
@@ -29,7 +29,7 @@ def _lines(report: Report, limit: int) -> Iterator[str]:
         for found in diagnoses(row):
             yield f"\n**{text(row.key.model)} + {text(row.key.harness)}**: {text(found.evidence)}. {text(found.fix)}"
     yield from _failing(report, limit)
-    for note in notes(report):
+    for note in (*notes(report), *gate_lines(report)):
         yield f"\n{text(note)}"
 
 

@@ -30,36 +30,49 @@ def show(report: Report, console: Console, *, limit: int) -> None:
     """Print the report. Of the failing runs the worst `limit` are shown, and the rest counted; 0 shows all."""
     console.print(table(report))
     for row in report.rows:
-        for name, figure in row.figures.items():
-            if name not in BUILT_IN:
-                console.print(f"\n{clean(name)} of {clean(row.key.model)} + {clean(row.key.harness)}: {_told(figure)}")
-        if row.instead:
-            told = ", ".join(f"{one.called} for {one.wanted} ({one.times:,})" for one in row.instead)
-            console.print(f"\n{clean(row.key.model)} + {clean(row.key.harness)} called {clean(told)}", soft_wrap=True)
-        for found in diagnoses(row):
-            filed = clean(f"{row.key.model} + {row.key.harness}")
-            console.print(f"\n{filed}: {found.evidence}\n  {found.fix}", soft_wrap=True)
+        for line in _remarks(row):
+            console.print(f"\n{clean(row.key.model)} + {clean(row.key.harness)}: {line}", soft_wrap=True)
     for run in report.failing()[: limit or None]:
         console.print()
         show_run(run, console)
     _say_the_rest(report, console, limit)
-    for line in notes(report):
+    for line in (*notes(report), *gate_lines(report)):
         console.print(Text(clean(line), "yellow"), soft_wrap=True)
+    console.print(Text.assemble("\n", (report.verdict, "bold"), f": {_answer(report)}"), soft_wrap=True)
+
+
+def _remarks(row: Row) -> Iterator[str]:
+    """Yield what there is to say about a row beside its figures in the table."""
+    for name, figure in row.figures.items():
+        if name not in BUILT_IN:
+            yield f"{clean(name)} {_told(figure)}"
+    if row.instead:
+        yield "called " + ", ".join(
+            f"{clean(one.called)} for {clean(one.wanted)} ({one.times:,})" for one in row.instead
+        )
+    for found in diagnoses(row):
+        yield f"{found.evidence}\n  {found.fix}"
+
+
+def gate_lines(report: Report) -> Iterator[str]:
+    """Yield how each gate came out."""
     for gate in report.gates:
         word = {True: "holds", False: "FAILS", None: "cannot be judged"}[gate.holds]
-        console.print(f"gate {word}: {clean(gate.name)} ({clean(gate.why)})", soft_wrap=True)
-    console.print(Text.assemble("\n", (report.verdict, "bold"), f": {summary(report)}"), soft_wrap=True)
+        yield f"gate {word}: {gate.name} ({gate.why})"
 
 
-def summary(report: Report) -> str:
-    """Return the counts behind the verdict in one line."""
+def _answer(report: Report) -> str:
+    return "; ".join(clean(gate.name) for gate in report.missed()) or counts(report)
+
+
+def counts(report: Report) -> str:
+    """Return how many runs and calls there are, and the verdicts, in one line."""
     grades = report.grades
-    if report.missed():
-        return "; ".join(clean(gate.name) for gate in report.missed())
-    told = (
-        f"{len(report.runs):,} runs, {report.calls:,} calls: {grades[Grade.PASS]:,} pass, {grades[Grade.FAIL]:,} fail"
+    runs = f"{len(report.runs):,} runs, {report.calls:,} calls"
+    return (
+        f"{runs}: {grades[Grade.PASS]:,} pass, {grades[Grade.FAIL]:,} fail, "
+        f"{grades[Grade.UNSCORED]:,} could not be scored"
     )
-    return f"{told}, {grades[Grade.UNSCORED]:,} could not be scored"
 
 
 def clean(text: str) -> str:

@@ -20,7 +20,7 @@ from agentguard.report import Report
 from agentguard.report.diagnoses import DEFAULTS, diagnoses
 from agentguard.report.page.charts import charts
 from agentguard.report.page.runs import run_data
-from agentguard.report.terminal import notes, rate, share, summary
+from agentguard.report.terminal import counts, gate_lines, notes, rate, share
 from agentguard.scoring import Row
 from agentguard.statistics import Band
 
@@ -33,7 +33,8 @@ def page(report: Report) -> bytes:
     style, script = (_text(name) for name in ("page.css", "page.js"))
     whole: str = template.render(
         report=report,
-        summary=summary(report),
+        counts=counts(report),
+        gates=list(gate_lines(report)),
         notes=list(notes(report)),
         rows=[_row(row) for row in sorted(report.rows, key=lambda row: not row.is_comparable)],
         repeated=[row for row in report.rows if row.trials is not None and row.trials.every is not None],
