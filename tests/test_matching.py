@@ -534,6 +534,14 @@ def test_a_fault_says_what_was_expected(mode: Match, reference: list[Call], actu
     assert faults(compare(reference, actual), mode)[0].text == text
 
 
+def test_a_fault_of_turns_points_at_the_first_turn_that_is_another():
+    reference = [Call("a", {}, 0), Call("b", {}, 1), Call("c", {}, 1)]
+    (fault,) = faults(compare(reference, [A, B, C]), Match.EXACT_TURNS)
+    assert (fault.code, fault.actual) == ("match.turns", 1)
+    (fault,) = faults(compare([A, B, C], [A, C, B]), Match.EXACT_TURNS)
+    assert (fault.code, fault.actual) == ("match.turns", 1)
+
+
 def test_a_fault_holds_no_values():
     (fault,) = faults(compare([f(password="secret")], [f(password="other")]), Match.EXACT)
     assert "secret" not in fault.text

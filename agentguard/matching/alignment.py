@@ -46,7 +46,10 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Alignment(msgspec.Struct, frozen=True):
-    """A largest assignment of calls, with as many as possible in the reference's order, and what is left over.
+    """A largest assignment of calls, begun with a longest common subsequence, and what is left over.
+
+    Where rules are equivalences all of that subsequence is matched; elsewhere part of it may yield to a larger
+    assignment.
 
     It is a function of its two sequences: the same ones give the same lines. How many lines there are of each kind,
     out of order apart, does not depend on the order in which the reference is written.

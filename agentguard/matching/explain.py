@@ -10,7 +10,8 @@ import msgspec
 
 from agentguard.fingerprint import canonical
 from agentguard.matching.alignment import Entry, Kind
-from agentguard.matching.calls import Call, Match, turns
+from agentguard.matching.assignment import maximum
+from agentguard.matching.calls import Call, Match, bits, turns
 from agentguard.matching.comparison import Comparison
 from agentguard.matching.rules import MISSING, Difference
 
@@ -45,7 +46,7 @@ def faults(both: Comparison, mode: Match) -> list[Fault]:
         return []
     entries = [entry for kind in _WORST_FIRST for entry in both.alignment.of(kind) if kind in COUNTED[mode]]
     found = [_fault(both, entry) for entry in entries]
-    return found or [Fault("match.turns", _turns_text(both))]
+    return found or [Fault("match.turns", _turns_text(both), None, _first_in_other_turn(both))]
 
 
 _WORST_FIRST: Final = (Kind.MISSING, Kind.WRONG_ARGUMENTS, Kind.OUT_OF_ORDER, Kind.EXTRA)
@@ -100,6 +101,17 @@ def _turns_text(both: Comparison) -> str:
     if wanted == made:
         return "the calls are those expected, but made in other turns"
     return f"the calls are those expected, their parallel turns are not: expected {wanted}, got {made}"
+
+
+def _first_in_other_turn(both: Comparison) -> int | None:
+    """Return the first call of the first turn that does not hold what its like in the reference does."""
+    pairs = zip(turns(both.reference), turns(both.actual), strict=False)
+    return next((bits(made)[0] for wanted, made in pairs if not _alike(both, wanted, made)), None)
+
+
+def _alike(both: Comparison, wanted: int, made: int) -> bool:
+    rows = [both.relation.possible[index] & made for index in bits(wanted)]
+    return len(maximum(rows)) == len(rows) == made.bit_count()
 
 
 def _sizes(calls: Sequence[Call]) -> str:
