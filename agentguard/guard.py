@@ -173,7 +173,7 @@ class Guard:
                     check=verdict.check,
                     code=verdict.code,
                     action=verdict.action.word,
-                    reason=verdict.reason,
+                    reason=self.content.redact_text(verdict.reason),
                     run_id=run.run_id,
                     seq=attempt.seq,
                     **ids,

@@ -662,7 +662,14 @@ class Run:
         self._ending = ending
         self._ended_at = time.time_ns()
         halt_code = self.halted.code if self.halted is not None else None
-        self._span.finish(ending=ending, outcome=self._outcome, steps=self._seq, halt_code=halt_code, usage=self._usage)
+        self._span.finish(
+            ending=ending,
+            outcome=self._outcome,
+            steps=self._seq,
+            halt_code=halt_code,
+            usage=self._usage,
+            ledger=self.ledger,
+        )
 
 
 def _after_halt(halt: Decision) -> Decision:

@@ -222,7 +222,7 @@ class RunSpan:
         call, decision = attempt.call, attempt.decision
         attributes: dict[str, Any] = {
             **self._common,
-            semconv.TOOL_NAME: call.name,
+            semconv.TOOL_NAME: call.name if call.name.isascii() else _encodable(call.name),
             semconv.CALL_SEQ: attempt.seq,
             semconv.CALL_FINGERPRINT: self.digest(attempt.place.key),
         }
@@ -258,7 +258,7 @@ class RunSpan:
             opened = CallSpan(self, current, owned=False)
         else:
             context = None if current is self.span else _context_or(self.context)
-            name = f"execute_tool {attempt.call.name[:_LONGEST_NAME]}"
+            name = f"execute_tool {attributes[semconv.TOOL_NAME][:_LONGEST_NAME]}"
             opened = CallSpan(self, self.writer.tracer.start_span(name, context, attributes=attributes), owned=True)
         if attempt.decision.verdicts:
             self._add_verdicts(opened.span, attempt.decision)
@@ -272,7 +272,7 @@ class RunSpan:
         attributes[semconv.ERROR_TYPE] = f"agentguard.{code.partition('.')[0]}"
         if self.captures and decision.feedback is not None:
             self._add_feedback(attributes, decision.feedback)
-        name = f"execute_tool {attempt.call.name[:_LONGEST_NAME]}"
+        name = f"execute_tool {attributes[semconv.TOOL_NAME][:_LONGEST_NAME]}"
         span = self.writer.tracer.start_span(name, _context_or(self.context), attributes=attributes)
         self._add_verdicts(span, decision)
         span.set_status(Status(StatusCode.ERROR, f"refused: {code}"))
@@ -408,6 +408,11 @@ _WORDS = {action: action.word for action in Action}
 def _context_or(context: Context | None) -> Context | None:
     """Return None, for the current context, where a span is current; in a thread without one return `context`."""
     return None if trace.get_current_span().get_span_context().is_valid else context
+
+
+def _encodable(name: str) -> str:
+    """Return a name as exporters can encode it: a lone surrogate would cost them the whole batch."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _alterations(written: Redacted) -> dict[str, bool]:

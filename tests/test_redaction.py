@@ -172,7 +172,8 @@ class Text(str):
     [
         (None, None), (True, True), (1.5, 1.5), (2**70, 2**70), (float("nan"), None), (float("inf"), None),
         (Colour.RED, "red"), (Text("x"), "x"), (Decimal("1.50"), "1.50"), (date(2026, 12, 1), "2026-12-01"),
-        (UUID(int=1), "00000000-0000-0000-0000-000000000001"), (Path("a/b"), "a/b"), (("a", 1), ["a", 1]), ({"a"}, ["a"]),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"), (Path("a/b"), "a/b"), (("a", 1), ["a", 1]),
+        ({"a"}, ["a"]),
         (b"abc", "[3 bytes]"), (10**100, "[integer of 333 bits]"), (object(), "[builtins.object]"),
         ({1: {"token": 2}}, {"1": {"token": R}}), ("\ud800", "?"),
     ],

@@ -34,7 +34,7 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         problems = validator.problems(call.arguments)
         if not problems:
             return None
-        paths = ", ".join(dict.fromkeys(problem.path for problem in problems[:3]))
-        reason = f"the arguments do not fit the tool's schema ({len(problems)} problems, at {paths})"
+        # No paths: a key that the schema does not know is the model's own text, and reasons go to logs and spans.
+        reason = f"the arguments do not fit the tool's schema: {len(problems)} problem{'s' * (len(problems) > 1)}"
         shown = [msgspec.structs.asdict(problem) for problem in problems[:_SHOWN]]
         return Verdict(self.name, "arguments.invalid", Action.BLOCK, reason, {"problems": shown})
