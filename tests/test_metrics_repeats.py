@@ -164,7 +164,8 @@ def test_turns_without_arguments_cannot_be_told_apart():
 def test_two_calls_going_round_a_third_time_are_a_cycle():
     score = scored("cycles", *[step("a"), step("b")] * 3)
     assert (score.value, score.steps) == (1.0, (5,))
-    assert texts(score) == ["cycle of 2 calls with nothing new (b, a)"]
+    assert texts(score) == ["cycle of 2 calls with nothing new (a, b)"]
+    assert score.reasons[0].steps == (0, 1, 2, 3, 4, 5)
 
 
 def test_a_cycle_that_goes_on_is_one_reason():

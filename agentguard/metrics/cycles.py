@@ -6,6 +6,8 @@ from agentguard.metrics.score import Reason, Score
 from agentguard.metrics.subject import Subject
 
 NONE = Score("cycles", 0.0)
+_ROUNDS = 6
+"""Calls in three rounds of two, or in two rounds of three."""
 
 
 def cycles(subject: Subject) -> Score:
@@ -38,6 +40,6 @@ def _rounds(subject: Subject, found: tuple[int, ...]) -> list[list[int]]:
 
 def _reason(subject: Subject, closing: list[int]) -> Reason:
     period = subject.places[closing[0]].period
-    around = subject.before(closing[0], period)
-    names = ", ".join(dict.fromkeys(subject.places[index].tool for index in around))
-    return Reason("cycle", f"cycle of {period} calls with nothing new ({names})", (*around, *closing))
+    whole = (*subject.before(closing[0], _ROUNDS - 1), *closing)
+    names = ", ".join(dict.fromkeys(subject.places[index].tool for index in whole))
+    return Reason("cycle", f"cycle of {period} calls with nothing new ({names})", whole)
