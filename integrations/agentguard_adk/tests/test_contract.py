@@ -8,6 +8,7 @@ from typing import Any
 
 from agentguard_adk import GuardPlugin
 from google.adk.agents import LlmAgent
+from google.adk.apps import App
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import InMemoryRunner
@@ -76,7 +77,7 @@ class Adk:
             name="agent", model=ScriptedModel(replies=list(replies), played=played), tools=list(tools.values())
         )
         plugins = [] if run is None else [GuardPlugin(run)]
-        runner = InMemoryRunner(agent=agent, app_name="app", plugins=plugins)
+        runner = InMemoryRunner(app=App(name="app", root_agent=agent, plugins=plugins))
         session = await runner.session_service.create_session(app_name="app", user_id="user")
         message = types.Content(role="user", parts=[types.Part(text="go")])
         try:
