@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentguard import __version__
 from agentguard.cli import main
 
 Outcome = tuple[int, str, str]
@@ -66,7 +67,10 @@ def test_what_cannot_be_scored_is_a_third_outcome(agentguard: Command, tmp_path:
 def test_runs_that_cannot_be_scored_are_counted_by_reason(agentguard: Command, tmp_path: Path):
     blind = run("r2") | {"steps": [{"tool": "a", "args": None}, {"tool": "a", "args": None}]}
     _, out, _ = agentguard("score", written(tmp_path / "a.jsonl", run("r1", "a"), blind))
-    assert "1 runs not scored in full: neither arguments nor fingerprints of neighbouring calls were recorded" in out.splitlines()
+    assert (
+        "1 runs not scored in full: neither arguments nor fingerprints of neighbouring calls were recorded"
+        in out.splitlines()
+    )
 
 
 def test_the_same_model_under_two_harnesses_is_two_rows(agentguard: Command, tmp_path: Path):
@@ -304,3 +308,7 @@ def test_the_help_of_every_command_shows_an_example(agentguard: Command, command
 def test_the_help_of_policy_shows_an_example(agentguard: Command, command: str):
     code, out, _ = agentguard("policy", command, "--help")
     assert (code, f"Example: agentguard policy {command}" in out) == (0, True)
+
+
+def test_the_version_is_told(agentguard: Command):
+    assert agentguard("--version") == (0, f"agentguard {__version__}\n", "")

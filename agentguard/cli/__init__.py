@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+from agentguard import __version__
 from agentguard.cli.backtest import backtest
 from agentguard.cli.compare import compare
 from agentguard.cli.demo import demo
@@ -21,7 +23,6 @@ BAD_INPUT = 2
 
 app = typer.Typer(
     name="agentguard",
-    help="Scores the trajectories of agents, and shows what a guard would have done about them.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -31,6 +32,21 @@ app = typer.Typer(
 for command in (demo, score, show, compare, lint, backtest):
     app.command()(command)
 app.add_typer(policy, name="policy")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"agentguard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Score the trajectories of agents, and show what a guard would have done about them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
