@@ -17,14 +17,14 @@ def cost(usage: Usage, model: str | None, provider: str | None = None) -> Decima
     if model is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None
     prices = _library()
-    counted = prices.Usage(
-        input_tokens=usage.input_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
-        cache_read_tokens=usage.cached_tokens,
-    )
     try:
-        price: Decimal = prices.calc_price(counted, model_ref=model, provider_id=provider).total_price
-    except LookupError:  # a model that the list does not know
+        counted = prices.Usage(
+            input_tokens=usage.input_tokens or 0,
+            output_tokens=usage.output_tokens or 0,
+            cache_read_tokens=usage.cached_tokens,
+        )
+        return prices.calc_price(counted, model_ref=model, provider_id=provider).total_price
+    except (LookupError, ValueError):  # a model that the list does not know; counts that cannot be
         return None
     return price
 
