@@ -23,7 +23,7 @@ def cost(usage: Usage, model: str | None, provider: str | None = None) -> Decima
             output_tokens=usage.output_tokens or 0,
             cache_read_tokens=usage.cached_tokens,
         )
-        return prices.calc_price(counted, model_ref=model, provider_id=provider).total_price
+        price: Decimal = prices.calc_price(counted, model_ref=model, provider_id=provider).total_price
     except (LookupError, ValueError):  # a model that the list does not know; counts that cannot be
         return None
     return price
