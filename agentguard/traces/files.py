@@ -51,6 +51,19 @@ def _is_trace(path: Path) -> bool:
     return name.endswith(_ENDINGS) and not path.name.startswith(".")
 
 
+class _Unpacked(io.BufferedReader):
+    """Unpacked bytes; closing them closes the packed ones too, which the standard library leaves open."""
+
+    def __init__(self, unpacked: Any, packed: IO[bytes]) -> None:
+        super().__init__(unpacked, _CHUNK)
+        self._packed = packed
+
+    def close(self) -> None:
+        """Close both."""
+        super().close()
+        self._packed.close()
+
+
 def opened(path: str) -> IO[bytes]:
     """Return a file's bytes, unpacked by what they begin with, whatever the file is called.
 
@@ -60,12 +73,18 @@ def opened(path: str) -> IO[bytes]:
     raw: io.BufferedReader = _raw(path)
     head = raw.peek(6)[:6]
     if head.startswith(_ZSTD):
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), _CHUNK)
+        return _Unpacked(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), raw)
     if head.startswith(_GZIP):
-        return io.BufferedReader(gzip.GzipFile(fileobj=raw), _CHUNK)
+        return _Unpacked(gzip.GzipFile(fileobj=raw), raw)
     if head.startswith(_XZ):
-        return io.BufferedReader(lzma.LZMAFile(raw), _CHUNK)
+        return _Unpacked(lzma.LZMAFile(raw), raw)
     return raw
+
+
+def is_packed(path: str) -> bool:
+    """Whether a file begins as packed data do."""
+    with open(path, "rb") as file:
+        return file.read(6).startswith((_ZSTD, _GZIP, _XZ, _ZIP))
 
 
 UNPACKING_FAULTS: Final = (OSError, EOFError, lzma.LZMAError, zstandard.ZstdError)
