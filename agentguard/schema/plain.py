@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, time
 from decimal import Decimal
+from pathlib import PurePath
 from typing import Any, Final, cast
 
 import msgspec
@@ -16,6 +17,10 @@ DEEPEST: Final = 100
 
 MOST_VALUES: Final = 500_000
 """Values of one set of arguments that are looked at."""
+
+_MOST_DIGITS: Final = 1_000
+"""Decimal digits of a number: a few characters may mean millions, and writing those out takes minutes."""
+_TOO_LONG: Final = f"is a number of more than {_MOST_DIGITS} digits"
 
 Place = tuple[str | int, ...]
 """Keys and indices from the arguments down to a value."""
@@ -41,23 +46,26 @@ class Plain(msgspec.Struct, frozen=True):
     """Levels of lists and objects inside one another; 0 for a text or number."""
 
 
-def plain_json(value: Any, *, instead: Callable[[Any], Any]) -> Plain:
+def plain_json(value: Any, *, instead: Callable[[Any], Any], instead_of_key: str | None = None) -> Plain:
     """Return the JSON that `value` means; `instead` gives what stands for a lost value.
 
+    What has a lost key is left out, unless `instead_of_key` stands for the key.
+
     Nothing is lost by a subclass of str, int, float, list or dict, a tuple, any other mapping, an enum member, and what
-    msgspec writes as JSON: UUIDs, dates (as ISO text), sets, dataclasses, structs; nor by pydantic models and arrays.
-    Bytes are lost. Never raises.
+    msgspec writes as JSON: UUIDs, dates (as ISO text), sets, dataclasses, structs; nor by paths, pydantic models and
+    arrays. Bytes are lost. Never raises.
 
     >>> plain_json({"pair": (1, 2.0), "x": float("inf")}, instead=lambda value: None).value
     {'pair': [1, 2.0], 'x': None}
     """
-    one = _Pass(instead)
+    one = _Pass(instead, instead_of_key)
     return Plain(one.of(value, ()), one.lost, one.is_cut, one.depth)
 
 
 class _Pass:
-    def __init__(self, instead: Callable[[Any], Any]) -> None:
+    def __init__(self, instead: Callable[[Any], Any], instead_of_key: str | None) -> None:
         self.instead = instead
+        self.instead_of_key = instead_of_key
         self.lost: list[Lost] = []
         self.left = MOST_VALUES
         self.depth = 0
@@ -78,23 +86,24 @@ class _Pass:
         if isinstance(value, str):
             return self._text(str.__str__(value), place)
         if isinstance(value, int):
-            return int.__int__(value)
+            return self._integer(int.__int__(value), place)
         if isinstance(value, float):
             return self._number(float.__float__(value), place)
         if isinstance(value, Decimal):  # a validator takes it as the number it is
             return self._number(value, place)
         return self._entered(value, place)
 
-    def _text(self, text: str, place: Place) -> str:
-        if text.isascii():
+    def _text(self, text: str, place: Place) -> Any:
+        if _is_encodable(text):
             return text
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return cast("str", self._without(text, place, "holds half a surrogate pair, which is no character"))
-        return text
+        return self._without(text, place, f"holds {_HALF}")
+
+    def _integer(self, number: int, place: Place) -> Any:
+        return number if number.bit_length() <= 4 * _MOST_DIGITS else self._without(number, place, _TOO_LONG)
 
     def _number(self, number: float | Decimal, place: Place) -> Any:
+        if isinstance(number, Decimal) and number.is_finite() and abs(number.adjusted()) > _MOST_DIGITS:
+            return self._without(number, place, _TOO_LONG)
         if number.is_finite() if isinstance(number, Decimal) else math.isfinite(number):
             return number
         return self._without(number, place, f"is {number}, which is no JSON number")
@@ -119,6 +128,8 @@ class _Pass:
             return self._items(cast("Iterable[Any]", value), place)
         if isinstance(value, (datetime, time)) and value.tzinfo is None:
             return f"{value.isoformat()}Z"  # a format asks for a zone, and Python values have none by default
+        if isinstance(value, PurePath):
+            return self._text(str(value), place)
         if isinstance(value, (bytes, bytearray, memoryview)):
             return self._without(cast("Any", value), place, f"is of type {_type_name(value)}, which is no JSON")
         return self._object(cast("Any", value), place)
@@ -140,13 +151,18 @@ class _Pass:
         for key, item in pairs.items():
             if self._is_spent(place):
                 break
-            if isinstance(key, str):
-                name = self._text(str.__str__(key), place)
+            name = self._name(key, place)
+            if name is not None:
                 plain[name] = self.of(item, (*place, name))
-            else:
-                kept = self._without(key, place, f"has a key of type {type(key).__name__}; keys are texts")
-                plain |= {} if kept is None else {kept: item}
         return plain
+
+    def _name(self, key: Any, place: Place) -> str | None:
+        if isinstance(key, str) and _is_encodable(key):
+            return str.__str__(key)
+        half = isinstance(key, str)
+        fault = f"has a key with {_HALF}" if half else f"has a key of type {_type_name(key)}; keys are texts"
+        self.lost.append(Lost(place, fault))
+        return self.instead_of_key
 
     def _items(self, items: Iterable[Any], place: Place) -> list[Any]:
         plain: list[Any] = []
@@ -170,6 +186,19 @@ class _Pass:
         # None rather than `instead`: what is cut is what a validator must not walk into.
         self.is_cut = True
         self.lost.append(Lost(place, fault))
+
+
+_HALF: Final = "half a surrogate pair, which is no character"
+
+
+def _is_encodable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _class_of(value: Any) -> Any:

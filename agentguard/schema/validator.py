@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import jsonschema_rs
@@ -94,14 +95,23 @@ class Validator:
         return shape.unfolded > _MOST_PARTS_TOLD
 
     def _fits_as_json(self, arguments: Any) -> bool:
-        instead = _as_base64 if self._shape.binary else _itself
-        try:
-            plain = plain_json(arguments, instead=instead)
-            fits: bool = self._compiled.is_valid(plain.value)
-        except Exception:  # what is no JSON stands where the schema asks for something
-            return False
-        # Only a recursive schema may have had something to say about what was cut.
-        return fits and not (plain.is_cut and self._shape.recursive)
+        """Try one value of each kind for what is no JSON: where all of them fit, the schema says nothing about it."""
+        for stand_in in _STAND_INS:
+            plain = plain_json(arguments, instead=partial(self._instead, stand_in), instead_of_key="\ufffd")
+            # Only a recursive schema may have had something to say about what was cut.
+            if (plain.is_cut and self._shape.recursive) or not self._compiled.is_valid(plain.value):
+                return False
+            if not plain.lost:
+                break
+        return True
+
+    def _instead(self, stand_in: Any, value: Any) -> Any:
+        if self._shape.binary and isinstance(value, (bytes, bytearray, memoryview)):
+            return msgspec.to_builtins(value)
+        return stand_in
+
+
+_STAND_INS: Final[tuple[Any, ...]] = (None, True, 0.5, "\ufffd", [], {})
 
 
 def _shallow(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -125,14 +135,6 @@ def _that_matter(lost: list[Lost], errors: list[jsonschema_rs.ValidationError]) 
 
 def _lost(lost: list[Lost]) -> list[Problem]:
     return [Problem(path_text(one.place[:_LONGEST_PATH]), "json", one.fault) for one in lost]
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _as_base64(value: Any) -> Any:
-    return msgspec.to_builtins(value) if isinstance(value, (bytes, bytearray, memoryview)) else value
 
 
 def _nothing(value: Any) -> None:
