@@ -1,23 +1,27 @@
-"""Spans gathered by trace, in memory while they fit and on disk beyond that."""
+"""Spans gathered by trace: let go when a trace has been read whole, spilled to disk when too many are open at once."""
 
 from __future__ import annotations
 
 import contextlib
 import tempfile
 import zlib
-from collections.abc import Iterator
-from typing import IO, Any, Final
+from collections.abc import Iterable, Iterator
+from typing import IO, Final
 
 import msgspec
 
+from agentguard.traces.horizon import Horizon
 from agentguard.traces.span import LogRecord, Span
 
 _BUCKETS: Final = 64
 _IN_MEMORY: Final = 40_000
 """Spans kept before they are spilled; about 100 MB."""
 
+Group = tuple[list[Span], list[LogRecord]]
+"""Spans and log records of one trace."""
 
-class _Group(msgspec.Struct, array_like=True, tag=False):
+
+class _Stored(msgspec.Struct, array_like=True):
     spans: list[Span]
     logs: list[LogRecord]
 
@@ -25,64 +29,90 @@ class _Group(msgspec.Struct, array_like=True, tag=False):
 class Partitions:
     """Takes spans and log records in any order; gives them back trace by trace."""
 
-    def __init__(self) -> None:
-        self._spans: dict[str, list[Span]] = {}
-        self._logs: dict[str, list[LogRecord]] = {}
+    def __init__(self, horizon: Horizon | None = None) -> None:
+        self._horizon = horizon
+        """Where traces end. None: all of them with the input."""
+        self._groups: dict[str, Group] = {}
+        self._due: dict[int, list[str]] = {}
+        self._spilled: set[str] = set()
         self._count = 0
         self._files: list[IO[bytes]] = []
         self._stack = contextlib.ExitStack()
         self._encoder = msgspec.msgpack.Encoder(enc_hook=str)
 
-    def add(self, item: Span | LogRecord) -> None:
-        """Take one."""
-        if isinstance(item, Span):
-            self._spans.setdefault(item.trace_id, []).append(item)
-        else:
-            self._logs.setdefault(item.trace_id or "", []).append(item)
-        self._count += 1
+    def add(self, items: Iterable[Span | LogRecord]) -> None:
+        """Take some."""
+        groups = self._groups
+        for item in items:
+            trace_id = item.trace_id or ""
+            group = groups.get(trace_id)
+            if group is None:
+                group = groups[trace_id] = self._opened(trace_id)
+            if isinstance(item, Span):
+                group[0].append(item)
+            else:
+                group[1].append(item)
+            self._count += 1
         if self._count >= _IN_MEMORY:
             self._spill()
 
-    def groups(self) -> Iterator[tuple[list[Span], list[LogRecord]]]:
-        """Yield everything that was taken, one trace at a time; records outside any trace come last, together."""
+    def _opened(self, trace_id: str) -> Group:
+        if self._horizon is not None and trace_id and trace_id not in self._spilled:
+            self._due.setdefault(self._horizon.of(trace_id), []).append(trace_id)
+        return [], []
+
+    def whole(self, place: int) -> Iterator[Group]:
+        """Yield the traces that end at this place of the input, once it was read."""
+        for trace_id in self._due.pop(place, ()):
+            group = self._groups.pop(trace_id, None)
+            if group is not None:
+                self._count -= len(group[0]) + len(group[1])
+                yield group
+
+    def rest(self) -> Iterator[Group]:
+        """Yield everything that is left, one trace at a time; records outside any trace come last, together."""
         with self._stack:
             if not self._files:
                 yield from self._in_memory()
                 return
             self._spill()
+            outside: Group = ([], [])
             for file in self._files:
                 file.seek(0)
-                for group in _read(file):
-                    for span in group.spans:
-                        self._spans.setdefault(span.trace_id, []).append(span)
-                    for record in group.logs:
-                        self._logs.setdefault(record.trace_id or "", []).append(record)
+                self._load(file)
+                found = self._groups.pop("", ([], []))
+                outside[1].extend(found[1])
                 yield from self._in_memory()
+            if outside[1]:
+                yield outside
 
-    def _in_memory(self) -> Iterator[tuple[list[Span], list[LogRecord]]]:
-        spans, logs = self._spans, self._logs
-        self._spans, self._logs, self._count = {}, {}, 0
-        outside = logs.pop("", [])
-        for trace_id in list(spans):
-            yield spans.pop(trace_id), logs.pop(trace_id, [])
-        for rest in logs.values():
-            yield [], rest
-        if outside:
-            yield [], outside
+    def _in_memory(self) -> Iterator[Group]:
+        groups, self._groups, self._count = self._groups, {}, 0
+        outside = groups.pop("", None)
+        for trace_id in list(groups):
+            yield groups.pop(trace_id)
+        if outside is not None:
+            yield outside
 
     def _spill(self) -> None:
         if not self._files:
             self._files = [self._stack.enter_context(tempfile.TemporaryFile()) for _ in range(_BUCKETS)]  # noqa: SIM115
-        for trace_id in self._spans.keys() | self._logs.keys():
-            group = _Group(self._spans.get(trace_id, []), self._logs.get(trace_id, []))
-            data = self._encoder.encode(group)
-            self._files[zlib.crc32(trace_id.encode()) % _BUCKETS].write(len(data).to_bytes(8, "big") + data)
-        self._spans, self._logs, self._count = {}, {}, 0
+        for trace_id, (spans, logs) in self._groups.items():
+            data = self._encoder.encode(_Stored(spans, logs))
+            file = self._files[zlib.crc32(trace_id.encode("utf-8", "surrogatepass")) % _BUCKETS]
+            file.write(len(data).to_bytes(8, "big") + data)
+        if self._horizon is not None:
+            self._spilled.update(self._groups)
+            self._due.clear()
+        self._groups, self._count = {}, 0
+
+    def _load(self, file: IO[bytes]) -> None:
+        while size := file.read(8):
+            stored = _decoder.decode(file.read(int.from_bytes(size, "big")))
+            for span in stored.spans:
+                self._groups.setdefault(span.trace_id, ([], []))[0].append(span)
+            for record in stored.logs:
+                self._groups.setdefault(record.trace_id or "", ([], []))[1].append(record)
 
 
-_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(_Group)
-
-
-def _read(file: IO[bytes]) -> Iterator[_Group]:
-    while size := file.read(8):
-        yield _decoder.decode(file.read(int.from_bytes(size, "big")))
+_decoder = msgspec.msgpack.Decoder(_Stored)

@@ -9,10 +9,11 @@ import msgspec
 
 from agentguard.errors import TraceError
 from agentguard.traces.assemble import Assembler, Naming
-from agentguard.traces.container import Binary, Container, Format, Session
+from agentguard.traces.container import Binary, Container, Format, Item, Session
 from agentguard.traces.containers import BUILT_IN
 from agentguard.traces.files import expanded
-from agentguard.traces.partitions import Partitions
+from agentguard.traces.horizon import horizon_of, is_worth_it
+from agentguard.traces.partitions import Group, Partitions
 from agentguard.traces.reader import FileReader, Progress
 from agentguard.traces.report import ReadReport
 from agentguard.traces.span import Span
@@ -63,30 +64,63 @@ def container(name: str) -> Format:
 
 
 def _runs(
-    paths: list[str],
+    given: list[str],
     forced: Format | None,
     naming: Naming | None,
     report: ReadReport,
     progress: Progress | None,
 ) -> Iterator[Trajectory]:
-    partitions = Partitions()
-    for path in (file for given in paths for file in expanded(given)):
-        for batch in FileReader(path, forced=forced, report=report, progress=progress).batches():
-            for item in batch:
-                if isinstance(item, Trajectory):
-                    yield _counted(item if item.source else msgspec.structs.replace(item, source=path), report)
-                else:
-                    report.spans += isinstance(item, Span)
-                    partitions.add(item)
-    assembler = Assembler(naming)
-    for spans, logs in partitions.groups():
-        for trajectory in assembler.add(spans, logs):
-            yield _counted(trajectory, report)
-    for trajectory in assembler.finish():
-        yield _counted(trajectory, report)
+    paths = [file for path in given for file in expanded(path)]
+    partitions = Partitions(horizon_of(paths) if is_worth_it(paths) else None)
+    builder = _Builder(naming, report)
+    before = 0
+    for path in paths:
+        reader = FileReader(path, forced=forced, report=report, progress=progress)
+        for batch in reader.batches():
+            yield from builder.told(batch, path)
+            partitions.add(item for item in batch if not isinstance(item, Trajectory))
+            for group in partitions.whole(before + reader.line):
+                yield from builder.built(group)
+        before += reader.line
+    for group in partitions.rest():
+        yield from builder.built(group)
+    yield from builder.finished()
 
 
-def _counted(trajectory: Trajectory, report: ReadReport) -> Trajectory:
-    report.runs += 1
-    report.steps += len(trajectory.steps)
-    return trajectory
+class _Builder:
+    """Turns what was read into counted trajectories."""
+
+    def __init__(self, naming: Naming | None, report: ReadReport) -> None:
+        self._naming = naming or Naming()
+        self._assembler = Assembler(naming)
+        self._report = report
+
+    def told(self, batch: list[Item], path: str) -> Iterator[Trajectory]:
+        """Yield the runs that a batch holds as such, and count its spans."""
+        for item in batch:
+            if isinstance(item, Trajectory):
+                yield self._counted(self._named(item, path))
+            elif isinstance(item, Span):
+                self._report.spans += 1
+
+    def built(self, group: Group) -> Iterator[Trajectory]:
+        """Yield the runs of one trace."""
+        for trajectory in self._assembler.add(*group):
+            yield self._counted(trajectory)
+
+    def finished(self) -> Iterator[Trajectory]:
+        """Yield the runs that are spread over several traces."""
+        for trajectory in self._assembler.finish():
+            yield self._counted(trajectory)
+
+    def _counted(self, trajectory: Trajectory) -> Trajectory:
+        self._report.runs += 1
+        self._report.steps += len(trajectory.steps)
+        return trajectory
+
+    def _named(self, run: Trajectory, path: str) -> Trajectory:
+        model, harness = self._naming.model, self._naming.harness
+        if model is not None or harness is not None:
+            key = msgspec.structs.replace(run.key, model=model or run.key.model, harness=harness or run.key.harness)
+            run = msgspec.structs.replace(run, key=key)
+        return run if run.source else msgspec.structs.replace(run, source=path)

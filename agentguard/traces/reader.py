@@ -38,12 +38,14 @@ class FileReader:
         self._format = forced
         self._report = report
         self._progress = progress
+        self._at: int | None = None
+        self.line = 0
+        """The last line read."""
 
     def batches(self) -> Iterator[list[Item]]:
         """Yield what each record holds; a file that cannot be opened is a TraceError."""
         stream = opened(self._path)
         self._report.files += 1
-        self._at: int | None = None
         try:
             yield from self._stream(stream)
         except UNPACKING_FAULTS as error:
@@ -73,7 +75,7 @@ class FileReader:
 
     def _numbered(self, stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         for number, line in lines(stream):
-            self._at = number
+            self._at = self.line = number
             if self._progress is not None:
                 self._progress(len(line or b""))
             if line is None:

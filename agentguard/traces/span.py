@@ -37,7 +37,7 @@ class Event(NamedTuple):
     attributes: Mapping[str, Any]
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True):
+class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One span of any format, with plain Python values."""
 
     trace_id: str

@@ -20,6 +20,7 @@ from agentguard.traces.containers.otel_console import OTEL_CONSOLE
 from agentguard.traces.containers.otlp_json import OTLP_JSON
 from agentguard.traces.containers.otlp_proto import OTLP_PROTO
 from agentguard.traces.containers.phoenix import PHOENIX
+from agentguard.traces.containers.phoenix_parquet import PHOENIX_PARQUET
 from agentguard.traces.containers.plain import PLAIN
 
 BUILT_IN: Final[Mapping[str, Format]] = {
@@ -38,5 +39,6 @@ BUILT_IN: Final[Mapping[str, Format]] = {
     "chat": CHAT,
     "otlp-proto": OTLP_PROTO,
     "inspect-eval": INSPECT_EVAL,
+    "phoenix-parquet": PHOENIX_PARQUET,
 }
 """Every format by its name, in the order in which a record is asked for."""

@@ -85,6 +85,8 @@ class _Request(msgspec.Struct, gc=False, rename="camel"):
 
 
 _decoder = msgspec.json.Decoder(_Request)
+_NO_SCOPE: Final = _Scope()
+_NO_STATUS: Final = _Status()
 _STATUS: Final = tuple(Status)
 _KINDS: Final = tuple(Kind)
 
@@ -101,46 +103,52 @@ def accepts(record: Any) -> bool:
 _REQUESTS: Final = ("resourceSpans", "resourceLogs", "batches", "scopeSpans", "instrumentationLibrarySpans")
 
 
-def read_line(line: bytes, where: str) -> Iterator[Item | FaultyRecord]:
-    """Yield the spans of a line that is strictly OTLP/JSON; anything else raises FaultyRecord at once."""
+def read_line(line: bytes, where: str) -> list[Item | FaultyRecord]:
+    """Return the spans of a line that is strictly OTLP/JSON; anything else raises FaultyRecord at once."""
     try:
         request = _decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        spans: list[Item | FaultyRecord] = []
+        for resource_spans in request.resource_spans:
+            _take(resource_spans, where, spans)
+        return spans
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, IndexError) as error:
         raise FaultyRecord("not strict", str(error)) from error
-    return _strict(request, where)
 
 
-def _strict(request: _Request, where: str) -> Iterator[Span]:
-    for resource_spans in request.resource_spans:
-        found = resource_spans.resource
-        resource = _attributes(found.attributes) if found is not None else {}
-        for scope_spans in resource_spans.scope_spans:
-            scope = scope_spans.scope
-            name, version = ("", "") if scope is None else (scope.name, scope.version)
-            for span in scope_spans.spans:
-                yield _span(span, name, version, resource, where)
+def _take(resource_spans: _ResourceSpans, where: str, spans: list[Item | FaultyRecord]) -> None:
+    found = resource_spans.resource
+    resource = _attributes(found.attributes) if found is not None else {}
+    for scope_spans in resource_spans.scope_spans:
+        scope = scope_spans.scope or _NO_SCOPE
+        spans += [_span(span, scope, resource, where) for span in scope_spans.spans]
 
 
-def _span(span: _Span, scope: str, version: str, resource: Mapping[str, Any], where: str) -> Span:
-    status = span.status
-    code = status.code if status is not None else 0
+def _span(span: _Span, scope: _Scope, resource: Mapping[str, Any], where: str) -> Span:
+    trace_id, span_id, parent_id = span.trace_id, span.span_id, span.parent_span_id
+    if len(trace_id) != TRACE_DIGITS or len(span_id) != SPAN_DIGITS or span.kind < 0:
+        raise ValueError("ids of another kind")
+    status, start, end = span.status or _NO_STATUS, span.start_time_unix_nano, span.end_time_unix_nano
     return Span(
-        trace_id=hex_id(span.trace_id, TRACE_DIGITS),
-        span_id=hex_id(span.span_id, SPAN_DIGITS),
-        parent_id=hex_id(span.parent_span_id, SPAN_DIGITS) or None,
+        trace_id=trace_id.lower(),
+        span_id=span_id.lower(),
+        parent_id=parent_id.lower() or None,
         name=span.name,
-        kind=_KINDS[span.kind] if 0 <= span.kind < 6 else Kind.UNSPECIFIED,
-        start_ns=integer(span.start_time_unix_nano),
-        end_ns=integer(span.end_time_unix_nano),
-        status_code=_STATUS[code] if 0 <= code < 3 else Status.UNSET,
-        status_message=status.message if status is not None else "",
+        kind=_KINDS[span.kind],
+        start_ns=int(start) if start else None,
+        end_ns=int(end) if end else None,
+        status_code=_STATUS[status.code],
+        status_message=status.message,
         attributes=_attributes(span.attributes),
-        events=tuple(Event(e.name, integer(e.time_unix_nano), _attributes(e.attributes)) for e in span.events),
-        scope_name=scope,
-        scope_version=version,
+        events=tuple([_event(event) for event in span.events]) if span.events else (),
+        scope_name=scope.name,
+        scope_version=scope.version,
         resource=resource,
         where=where,
     )
+
+
+def _event(event: _Event) -> Event:
+    return Event(event.name, integer(event.time_unix_nano), _attributes(event.attributes))
 
 
 def _attributes(found: list[_Attribute]) -> dict[str, Any]:
@@ -150,13 +158,15 @@ def _attributes(found: list[_Attribute]) -> dict[str, Any]:
         if value is None:
             continue
         text = value.string_value
-        attributes[attribute.key] = text if text is not None else _value(value)
+        if text is None:
+            number = value.int_value
+            attributes[attribute.key] = int(number) if number is not None else _value(value)
+        else:
+            attributes[attribute.key] = text
     return attributes
 
 
 def _value(value: _Value) -> Any:
-    if value.int_value is not None:
-        return integer(value.int_value)
     if value.bool_value is not None:
         return value.bool_value
     if value.double_value is not None:

@@ -1,0 +1,77 @@
+"""Where each trace is last seen, so that a run can be built and let go as soon as its last span was read.
+
+A quick pass over the bytes looks for nothing but trace ids. Traces share slots of a table of fixed size, so memory does
+not grow with the input: two traces in one slot both wait for the later one.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from array import array
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from agentguard.traces.files import UNPACKING_FAULTS, is_packed, lines, opened
+
+_SLOT_BITS: Final = 20
+_SLOT_DIGITS: Final = _SLOT_BITS // 4
+_TRACE_ID: Final = re.compile(rb'"trace_?[iI][dD]"\s*:\s*"([^"]*)"')
+_FROM: Final = 32 * 2**20
+_UNPACKED: Final = 8
+"""How much longer packed spans are guessed to be."""
+
+
+class Horizon:
+    """The place of the last mention of each trace in some files, read one after another."""
+
+    def __init__(self, last: array[int]) -> None:
+        self._last = last
+
+    def of(self, trace_id: str) -> int:
+        """Return the place at which a trace is seen last, counted in lines over all files; 0 when it was not seen."""
+        return self._last[slot(trace_id)]
+
+
+def slot(trace_id: str | bytes) -> int:
+    """Return the slot of a trace: the last digits of its id, or a checksum of an id of another kind."""
+    try:
+        return int(trace_id[-_SLOT_DIGITS:], 16)
+    except ValueError:
+        data = trace_id if isinstance(trace_id, bytes) else trace_id.encode("utf-8", "surrogatepass")
+        return zlib.crc32(data) & (1 << _SLOT_BITS) - 1
+
+
+def is_worth_it(paths: Iterable[str]) -> bool:
+    """Whether the files are too long to keep all their spans, and can be read twice."""
+    size = 0
+    for path in paths:
+        if not Path(path).is_file():
+            return False
+        size += Path(path).stat().st_size * (_UNPACKED if is_packed(path) else 1)
+    return size > _FROM
+
+
+def horizon_of(paths: Iterable[str]) -> Horizon:
+    """Return where the traces in these files are seen last. What cannot be read is left to the reader to tell."""
+    last = array("Q", bytes(8 << _SLOT_BITS))
+    before = 0
+    for path in paths:
+        before = _scan(path, last, before)
+    return Horizon(last)
+
+
+def _scan(path: str, last: array[int], before: int) -> int:
+    place = before
+    stream = opened(path)
+    try:
+        for number, line in lines(stream):
+            place = before + number
+            for trace_id in _TRACE_ID.findall(line or b""):
+                last[slot(trace_id)] = place
+    except UNPACKING_FAULTS:
+        return place
+    finally:
+        stream.close()
+    return place
