@@ -217,8 +217,8 @@ def _figures(path: str, value: Any) -> Iterable[tuple[str, float | Decimal]]:
 
 def _refuse_unknown_keys(kind: Any, data: Any, path: tuple[str, ...]) -> None:
     """Walk data beside the types it will be converted to, and stop at a key that no type has."""
-    if isinstance(data, Sequence) and not isinstance(data, str):
-        for index, item in enumerate(cast("Sequence[Any]", data)):
+    if _is_array(data):
+        for index, item in enumerate(data):
             _refuse_unknown_keys(_inner(kind), item, (*path, str(index)))
         return
     if not isinstance(data, Mapping):
@@ -234,6 +234,10 @@ def _refuse_unknown_keys(kind: Any, data: Any, path: tuple[str, ...]) -> None:
         if name not in fields:
             raise PolicyError(".".join([*path, str(name)]), f"unknown setting{_suggestion(str(name), list(fields))}")
         _refuse_unknown_keys(fields[name], item, (*path, str(name)))
+
+
+def _is_array(data: Any) -> bool:
+    return isinstance(data, Sequence) and not isinstance(data, str)
 
 
 def _struct_in(kind: Any) -> type[msgspec.Struct] | None:

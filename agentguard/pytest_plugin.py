@@ -10,7 +10,7 @@ It is installed with agentguard; nothing needs to be imported or registered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -145,10 +145,19 @@ def _call(wanted: Any) -> Any:
 
     if isinstance(wanted, str):
         return Call(wanted, rule=ANYTHING)
-    if isinstance(wanted, tuple):
-        name, arguments = wanted
-        return Call(name, dict(arguments))
+    if _is_pair(wanted):
+        return _named(*wanted)
     return Call(wanted.name, wanted.arguments)
+
+
+def _is_pair(wanted: Any) -> bool:
+    return isinstance(wanted, tuple)
+
+
+def _named(name: str, arguments: Mapping[str, Any]) -> Any:
+    from agentguard.matching import Call
+
+    return Call(name, dict(arguments))
 
 
 def _trajectory(run: Any) -> Trajectory:

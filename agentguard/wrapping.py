@@ -295,6 +295,11 @@ def _generator(judge: Judge, bind: Bind) -> Callable[..., Any]:
     return call_tool
 
 
+def _returned(end: StopIteration) -> Any:
+    value: Any = end.value
+    return value
+
+
 def _drain(judge: Judge, attempt: Attempt, source: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """Pass a generator through, step by step; the call's span is current only while the tool's own code runs."""
     digest, items = b"", 0
@@ -305,7 +310,7 @@ def _drain(judge: Judge, attempt: Attempt, source: Generator[Any, Any, Any]) -> 
             item = step()
         except StopIteration as end:
             judge.streamed(attempt, digest, items)
-            return cast("Any", end.value)
+            return _returned(end)
         except BaseException as error:
             judge.raised(attempt, error)
             raise
