@@ -288,7 +288,8 @@ def _generator(judge: Judge, bind: Bind) -> Callable[..., Any]:
             yield attempt.feedback
             return None
         if attempt.inner:
-            return (yield from wrapped(*args, **kwargs))
+            given: Any = yield from wrapped(*args, **kwargs)
+            return given
         attempt.leave_context()
         return (yield from _drain(judge, attempt, wrapped(*args, **kwargs)))
 
