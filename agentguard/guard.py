@@ -14,6 +14,7 @@ from agentguard.checks.order import Order
 from agentguard.decision import Action, Decision, Verdict
 from agentguard.feedback import feedback
 from agentguard.fingerprint import canonical
+from agentguard.instruments import Counters, shared
 from agentguard.log import logger
 from agentguard.plan import Plan, add_verdicts
 from agentguard.policy import OnFault, Policy
@@ -48,6 +49,7 @@ class Guard:
         tracer_provider: Any = None,
         content: Content | None = None,
         openinference: bool = False,
+        counters: Counters | None = None,
         ask: Ask | None = None,
         as_result: Callable[[Any], ToolResult] | None = None,
         history: int = 1_000,
@@ -64,6 +66,8 @@ class Guard:
             content: Whether arguments and results are written to spans, and what is redacted. None reads
                 OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, off when unset.
             openinference: Also write the attributes that fill the panes of Phoenix and MLflow.
+            counters: What metrics are read from. None means those of the process, seen by OpenTelemetry's global meter
+                provider; for another provider use `agentguard.instruments.observe`.
             ask: Asked before a call is blocked; it may let it run.
             as_result: Reads a dispatcher's own result type. None means every value returned is a success.
             history: Calls kept for `Run.trajectory`.
@@ -74,6 +78,7 @@ class Guard:
         self.policy_digest = self.policy.digest
         self.content = content or Content.from_environment()
         self.spans = SpanWriter(tracer_provider=tracer_provider, content=self.content, openinference=openinference)
+        self.counters = counters or shared()
         self.ask = ask
         self.as_result = as_result
         self.history = history

@@ -118,6 +118,7 @@ class Run:
         self._recording = self._span.recording
         self._times = guard.watches
         self._layered = False
+        guard.counters.open(self.ledger)
 
     # --- the block -----------------------------------------------------------------------------------------
 
@@ -506,6 +507,7 @@ class Run:
         """Let the call run, or refuse it, once nothing can change the decision any more."""
         span = self._admit(attempt) if attempt.decision.action < Action.BLOCK else self._refuse(attempt)
         if attempt.decision.verdicts:
+            self.guard.counters.found(attempt.decision)
             self.guard.report(self, attempt, {} if span is None else span.ids)
 
     def _admit(self, attempt: Attempt) -> CurrentSpan | None:
@@ -670,6 +672,7 @@ class Run:
             usage=self._usage,
             ledger=self.ledger,
         )
+        self.guard.counters.close(self.ledger, ending)
 
 
 def _after_halt(halt: Decision) -> Decision:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
@@ -754,3 +755,20 @@ def test_the_scope_names_us_and_no_schema(captured: CapturedSpans):
     from agentguard import __version__
 
     assert (scope.name, scope.version, scope.schema_url) == ("agentguard", __version__, "")
+
+
+# ---------------------------------------------------------------- the page
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "telemetry.md"
+
+
+def test_the_page_on_telemetry_names_every_attribute_and_its_type():
+    words: dict[type, str] = {str: "string", int: "int", float: "double", bool: "boolean"}
+    rows = dict(re.findall(r"^\| `([a-z_.{}]+)` \| (string|int|double|boolean) \|", PAGE.read_text(), re.MULTILINE))
+    assert rows == {name.replace(".steps.", ".{kind}."): words[kind] for name, kind in TYPES.items()}
+
+
+def test_every_name_of_our_own_that_is_written_is_on_the_page():
+    ours = [str(value) for name, value in vars(semconv).items() if name.isupper() and "agentguard." in str(value)]
+    unwritten = {semconv.CALL_ID_SYNTHETIC}  # read only
+    assert [name for name in ours if f"`{name}`" not in PAGE.read_text() and name not in unwritten] == []

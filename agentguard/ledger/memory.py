@@ -49,6 +49,11 @@ class Ledger:
         return self._clock() - self._began
 
     @property
+    def calls(self) -> dict[str, int]:
+        """Calls by tool that ran, run now, or may have run."""
+        return dict(self._calls)
+
+    @property
     def limited(self) -> bool:
         """Whether this ledger or an ancestor has any ceiling."""
         return any(ledger._has_ceiling for ledger in self.family)
