@@ -75,7 +75,7 @@ class Validator:
         """Return every problem, at most fifty, in the order in which they are found. Empty iff the arguments fit."""
         if self.is_valid(arguments):
             return ()
-        plain = plain_json(arguments, instead=_nothing)
+        plain = plain_json(arguments, instead=partial(self._instead, None))
         if self._may_explode(plain.depth):
             return (*_lost(plain.lost), Problem("$", "schema", _TOO_MANY))
         errors = list(self._compiled.iter_errors(plain.value))
