@@ -139,6 +139,8 @@ class Conversation:
         for call_id, answered in answers:
             self.answer(call_id, _with_error(message, answered), at=at)
         named = list(_answers_by_name(message)) if not answers else []
+        if answers or named:
+            self._open_items = False
         for name, answered in named:
             self.answer(None, answered, name=name, at=at)
         if kind in _MODEL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -66,8 +67,12 @@ class FileReader:
             yield from self._text(self._numbered(stream))
 
     def _binary(self, fitting: Binary, stream: IO[bytes]) -> Iterator[list[Item]]:
+        whole = _seekable(stream)
+        if whole is None:
+            self._skip_file("document too long", "more than 512 MB unpacked; unpack it and read the file itself")
+            return
         try:
-            yield self._readable(fitting.items(stream, self._path))
+            yield self._readable(fitting.items(whole, self._path))
         except FaultyRecord as fault:
             self._skip(fault.reason, fault.fault)
 
@@ -245,6 +250,14 @@ class FileReader:
 
 
 _decoder = json.JSONDecoder()
+
+
+def _seekable(stream: IO[bytes]) -> IO[bytes] | None:
+    """Return a stream to go back and forth in: a file itself, else all that is in it; None when that is too much."""
+    if isinstance(getattr(stream, "raw", None), io.FileIO):
+        return stream
+    data = stream.read(LONGEST_DOCUMENT + 1)
+    return io.BytesIO(data) if len(data) <= LONGEST_DOCUMENT else None
 
 
 def detected(record: Any) -> Container | Session | None:
