@@ -6,6 +6,7 @@ a span costs eight of it.
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import threading
@@ -21,7 +22,7 @@ from opentelemetry.trace import Span, Status, StatusCode, TracerProvider
 from agentguard import semconv
 from agentguard.attempt import Attempt
 from agentguard.call import ToolCall, ToolResult, Usage
-from agentguard.decision import ALLOWED, Action, Decision, Verdict
+from agentguard.decision import ALLOWED, Action, Decision
 from agentguard.fingerprint import digester, normalised
 from agentguard.ledger import Kind, Ledger
 from agentguard.log import logger
@@ -78,6 +79,8 @@ class SpanWriter:
         self.tracer = provider.get_tracer("agentguard", __version__)
         self.content = content or Content.from_environment()
         self.openinference = openinference
+        # A run that goes wrong says the same few sentences over and over.
+        self.reason = functools.lru_cache(maxsize=1_024)(self.content.redact_text)
         self._logged: set[str] = set()
 
     def run(
@@ -277,8 +280,6 @@ class RunSpan:
         self._add_verdicts(span, decision)
         span.set_status(Status(StatusCode.ERROR, f"refused: {code}"))
         span.end()
-        with self._lock:
-            self._refusals += 1
         return span
 
     def _add_feedback(self, attributes: dict[str, Any], feedback: str) -> None:
@@ -290,24 +291,26 @@ class RunSpan:
 
     def _add_verdicts(self, span: Span, decision: Decision) -> None:
         """Write an event for each verdict; one that asks for nothing says that a check failed or a person agreed."""
+        self._count(decision)
         for verdict in decision.verdicts:
-            self._count(verdict)
             attributes: dict[str, Any] = {
                 semconv.VERDICT_CHECK: verdict.check,
                 semconv.VERDICT_CODE: verdict.code,
                 semconv.VERDICT_ACTION: _WORDS[verdict.action],
-                semconv.VERDICT_REASON: self.writer.content.redact_text(verdict.reason),
+                semconv.VERDICT_REASON: self.writer.reason(verdict.reason),
             }
             if "limit" in verdict.data:
                 attributes[semconv.VERDICT_LIMIT] = verdict.data["limit"]
                 attributes[semconv.VERDICT_USED] = verdict.data["used"]
             span.add_event(semconv.VERDICT, attributes)
 
-    def _count(self, verdict: Verdict) -> None:
+    def _count(self, decision: Decision) -> None:
         with self._lock:
-            times, strongest = self._found.get(verdict.code, (0, Action.ALLOW))
-            if times or len(self._found) < _MOST_CODES:
-                self._found[verdict.code] = times + 1, max(strongest, verdict.action)
+            self._refusals += decision.action >= Action.BLOCK
+            for verdict in decision.verdicts:
+                times, strongest = self._found.get(verdict.code, (0, verdict.action))
+                if times or len(self._found) < _MOST_CODES:
+                    self._found[verdict.code] = times + 1, max(strongest, verdict.action)
 
     def _add_findings(self) -> None:
         """Write what was found as evaluations of the run, one for each code, which backends know how to show."""

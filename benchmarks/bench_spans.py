@@ -35,7 +35,7 @@ def cases(stack: ExitStack) -> list[Case]:
         return Guard(policy, tools=TOOLS, quiet=True, **{"tracer_provider": provider, **settings})
 
     def run(guard: Guard) -> Run:
-        return stack.enter_context(guard.run(model="m", harness="h"))
+        return guard.run(model="m", harness="h")  # not entered: inside one another they would be parent and child
 
     def case(name: str, work: Work, target: float | None, reference: Work = span) -> Case:
         return Case(name=name, work=work, reference=reference, target=target, between=drain)
@@ -43,10 +43,10 @@ def cases(stack: ExitStack) -> list[Case]:
     allowed, repeating = run(guard()), run(guard(REPEATED))
     repeated = answered(repeating, path="a", line=1)
     repeated()
-    weighed = [repeating._weighed(ToolCall("small", {"path": "a", "line": 1})) for _ in range(2)]
+    quiet, loud = (run._weighed(ToolCall("small", {"path": "a", "line": 1})) for run in (allowed, repeating))
 
     def opened_and_ended() -> None:
-        span = allowed._span.call(weighed[0])
+        span = allowed._span.call(quiet)
         assert span is not None
         span.end("ok", "ok", None)
 
@@ -54,7 +54,7 @@ def cases(stack: ExitStack) -> list[Case]:
         case("call with span, small", wrapped(allowed, "small", small), 1.15),
         case("refused call with span, of an allowed one", repeated, 1.15, wrapped(allowed, "small", small)),
         case("span of a call", opened_and_ended, 1.00),
-        case("span of a refusal, of a call's", lambda: repeating._span.refused(weighed[1]), 1.15, opened_and_ended),
+        case("span of a refusal, of a call's", lambda: repeating._span.refused(loud), 1.15, opened_and_ended),
         case("call with a provider that records nothing", wrapped(
             run(guard(tracer_provider=NoOpTracerProvider())), "small", small), 0.20),
         case("call with span and content", wrapped(run(guard(content=Content(capture=True))), "small", small), None),
