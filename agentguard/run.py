@@ -386,7 +386,8 @@ class Run:
         """Record what the tool raised. A cancelled call is not charged; a stream that was closed early is."""
         if isinstance(error, Exception):
             text = f"{type(error).__name__}: {_text_of_error(error)}"
-            self._leave(attempt, ToolResult(text[:_SHOWN_CHARS], True), "!" + text, error="!" + text, raised=error)
+            shown, token = ToolResult(text[:_SHOWN_CHARS], True), "!" + text
+            self._leave(attempt, shown, token, error=token, raised=error, whole=ToolResult(text, True))
         else:
             self._leave(attempt, None, UNKNOWN, error=None, raised=error)
 
@@ -589,14 +590,14 @@ class Run:
             self._leave(attempt, value, value)
             return
         try:
-            result, token = self._observed(attempt, value)
+            whole, result, token = self._observed(attempt, value)
         except Exception as fault:
             self.guard.fault("result", fault)
-            result, token = ToolResult(None), UNKNOWN
-        self._leave(attempt, result, token, token if result is not None and result.is_error else None)
+            whole, result, token = ToolResult(None), ToolResult(None), UNKNOWN
+        self._leave(attempt, result, token, token if result.is_error else None, whole=whole)
 
-    def _observed(self, attempt: Attempt, value: Any) -> tuple[ToolResult | None, Token]:
-        """Return what is kept of a value, and what stands for it when results are compared."""
+    def _observed(self, attempt: Attempt, value: Any) -> tuple[ToolResult, ToolResult, Token]:
+        """Return what a value is read as, what is kept of it, and what stands for it when results are compared."""
         read = self.guard.as_result
         result = value if isinstance(value, ToolResult) else read(value) if read is not None else ToolResult(value)
         content = result.content
@@ -605,11 +606,12 @@ class Run:
             result, text = ToolResult("empty result", True), "empty result"
         if attempt.tool.normalize is not None:
             text = attempt.tool.normalize(text)
+        whole = result
         if len(text) > _SHOWN_CHARS:
             result = ToolResult(text[:_SHOWN_CHARS], result.is_error)
         if result.is_error:
             text = "!" + text
-        return result, text if len(text) <= _LONGEST_TOKEN else _digest(text)
+        return whole, result, text if len(text) <= _LONGEST_TOKEN else _digest(text)
 
     def _leave(
         self,
@@ -620,6 +622,7 @@ class Run:
         *,
         raised: BaseException | None = None,
         cut: bool = False,
+        whole: ToolResult | None = None,
     ) -> None:
         attempt.result = result
         if self._layered:
@@ -637,7 +640,8 @@ class Run:
         span = attempt.span
         if span is not None:
             attempt.span = None  # the history would keep every span alive otherwise
-            span.end(result, token, raised)
+            # The whole: what is cut before secrets are looked for may end in half of one.
+            span.end(whole or result, token, raised)
 
     def _settle_trouble(self, attempt: Attempt, *, raised: BaseException | None, cut: bool) -> None:
         """Settle what a call held that did not just succeed."""

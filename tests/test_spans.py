@@ -672,6 +672,23 @@ def test_content_is_json_and_says_what_was_done_to_it(captured: CapturedSpans):
     assert {"agentguard.content.redacted", "agentguard.content.truncated"} & set(second) == set()
 
 
+@pytest.mark.parametrize("at", [1_985, 1_995, 4_090])
+@pytest.mark.parametrize("how", ["returned", "raised", "in data"])
+def test_a_result_is_cut_after_secrets_are_taken_out(captured: CapturedSpans, at: int, how: str):
+    text = "." * at + " sk-" + "s3cr3t" * 9 + " " + "." * 9_000
+
+    def answered(name: str, arguments: dict[str, Any]) -> Any:
+        if how == "raised":
+            raise ValueError(text)
+        return text if how == "returned" else {"text": text}
+
+    with started(guard(captured, content=Content(capture=True))) as run, contextlib.suppress(ValueError):
+        run.wrap(answered)("search", {})
+    (told,) = calls(captured)
+    assert "s3" not in told["gen_ai.tool.call.result"]
+    assert told["agentguard.content.truncated"] is True
+
+
 def test_arguments_that_are_no_json_are_told_as_text(captured: CapturedSpans):
     with started(guard(captured, content=Content(capture=True), openinference=True)) as run:
         run.wrap(answer)("search", '{"q": ')
