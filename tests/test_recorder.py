@@ -20,13 +20,14 @@ import structlog
 import zstandard
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 from structlog.testing import capture_logs
 
 from agentguard import record
 from agentguard.recorder import files as files_module
+from agentguard.recorder import otlp_json, processor
 from agentguard.recorder.files import Files, pack
 from agentguard.redaction import Redaction
 
@@ -629,6 +630,38 @@ def test_a_recorder_that_cannot_start_its_thread_says_so(tmp_path: Path, monkeyp
         assert recorder.lost == 1
         assert recorder.flush()
     assert [entry["event"] for entry in logs] == ["agentguard.recorder_failed"]
+
+
+def test_a_span_that_cannot_be_encoded_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def encoded(spans: list[ReadableSpan], clean: Any) -> bytes:
+        if any(span.name == "bad" for span in spans):
+            raise ValueError("no form for this")
+        return otlp_json.encoded(spans, clean)
+
+    monkeypatch.setattr(processor, "encoded", encoded)
+    provider = TracerProvider()
+    with capture_logs() as logs, record(tmp_path, tracer_provider=provider) as recorder:
+        for name in ("one", "bad", "two"):
+            provider.get_tracer("test").start_span(name).end()
+    assert [span["name"] for span in spans(tmp_path)] == ["one", "two"]
+    assert recorder.lost == 1
+    assert [entry["event"] for entry in logs] == ["agentguard.recorder_failed", "agentguard.recorder_recovered"]
+
+
+def test_a_log_that_fails_does_not_stop_the_recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse() -> Any:
+        raise RuntimeError("no log")
+
+    monkeypatch.setattr(processor, "logger", refuse)
+    blocked = tmp_path / "runs"
+    blocked.write_text("in the way")
+    provider = TracerProvider()
+    with record(blocked, tracer_provider=provider) as recorder:
+        provider.get_tracer("test").start_span("lost").end()
+        recorder.flush()
+        blocked.unlink()
+        provider.get_tracer("test").start_span("kept").end()
+    assert [span["name"] for span in spans(blocked)] == ["kept"]
 
 
 def test_the_log_is_left_as_the_host_set_it():

@@ -7,6 +7,7 @@ of a second and at most a torn last line.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -55,8 +56,9 @@ class Recorder(SpanProcessor):
         self._failing = False
         self._closed = False
         self._begin()
-        me: weakref.ref[Recorder] = weakref.ref(self)
-        os.register_at_fork(after_in_child=lambda: _begin_in_child(me))
+        if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+            me: weakref.ref[Recorder] = weakref.ref(self)
+            os.register_at_fork(after_in_child=lambda: _begin_in_child(me))
         util.register_after_fork(self, Recorder._end_with_process)
         self._end_with_process()
 
@@ -191,22 +193,38 @@ class Recorder(SpanProcessor):
 
     def _write(self, spans: list[ReadableSpan]) -> None:
         try:
-            self._files.append(encoded(spans, self._clean))
+            line = encoded(spans, self._clean)
+        except Exception as fault:
+            self._write_apart(spans, fault)
+            return
+        try:
+            self._files.append(line)
         except Exception as fault:
             self._fail(len(spans), fault)
             return
         if self._failing:
             self._failing = False
-            logger().warning("agentguard.recorder_recovered", folder=str(self.folder), lost=self.lost)
+            with contextlib.suppress(Exception):
+                logger().warning("agentguard.recorder_recovered", folder=str(self.folder), lost=self.lost)
+
+    def _write_apart(self, spans: list[ReadableSpan], fault: Exception) -> None:
+        """Lose no more than the span that cannot be encoded."""
+        if len(spans) == 1:
+            self._fail(1, fault)
+            return
+        for span in spans:
+            self._write([span])
 
     def _fail(self, spans: int, fault: Exception) -> None:
         """Say it once, and again only after writing worked in between."""
         self.lost += spans
         if not self._failing:
             self._failing = True
-            logger().error(
-                "agentguard.recorder_failed", folder=str(self.folder), error=f"{type(fault).__name__}: {fault}"
-            )
+            # The host's own log may fail, and this thread must go on.
+            with contextlib.suppress(Exception):
+                logger().error(
+                    "agentguard.recorder_failed", folder=str(self.folder), error=f"{type(fault).__name__}: {fault}"
+                )
 
 
 def _cleaner(redaction: Redaction) -> Clean:
