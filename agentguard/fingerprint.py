@@ -11,7 +11,7 @@ type and the same contents:
   text, an array (numpy and whatever else has `dtype` and `tolist`) as the list of its items
 - the key 1 is not the key "1"
 - bytes, bytearray and memoryview are equal by contents and are no text; a set has no order and is no list;
-  datetime, date and time are equal by their ISO text and are no text
+  datetime, date and time are equal by their ISO text, paths by theirs, and neither is a text
 - dataclasses, attrs classes, msgspec structs (by fields), pydantic models (by `model_dump`) and other objects (by
   what pickle and copy would keep) are equal by type and contents, and are never a dict
 - iterators, generators, functions, modules, locks and whatever cannot be looked into without changing it are equal to
@@ -39,6 +39,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from hashlib import blake2b
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -534,6 +535,9 @@ _WRITERS: Final[dict[type, _Writer]] = {
     datetime: lambda slow, value: slow.emit(_tag(datetime, _text(value.isoformat()))),
     date: lambda slow, value: slow.emit(_tag(date, _text(value.isoformat()))),
     time: lambda slow, value: slow.emit(_tag(time, _text(value.isoformat()))),
+    # What pickle keeps of a path depends on what it was asked before (seen with Python 3.13).
+    PurePosixPath: lambda slow, value: slow.emit(_tag(PurePosixPath, _text(str(value)))),
+    PureWindowsPath: lambda slow, value: slow.emit(_tag(PureWindowsPath, _text(str(value)))),
 }
 _BUILT_IN_FUNCTION: Final = type(len)
 
