@@ -15,7 +15,7 @@ from agentguard.traces.results import decode_result
 from agentguard.traces.shapes import is_object, whole
 from agentguard.traces.steps import DOUBTFUL
 from agentguard.traces.tools import Tools
-from agentguard.traces.values import listed
+from agentguard.traces.values import listed, string
 from agentguard.trajectory import MAIN_LANE, Ending, Step
 
 _MODEL: Final = frozenset({"assistant", "ai", "model", "AIMessage", "AIMessageChunk"})
@@ -131,7 +131,7 @@ class Conversation:
         """Take one message of any provider's."""
         if not is_object(message):
             return
-        kind = message.get("role", message.get("type"))
+        kind = string(message.get("role", message.get("type")))
         if kind in ("function_call", "tool_call") and "role" not in message:
             self._item(message, at, source)
             return
@@ -205,7 +205,7 @@ def _with_error(message: Mapping[str, Any], answered: Answered) -> Answered:
 
 
 def _answers_by_name(message: Mapping[str, Any]) -> list[tuple[str | None, Answered]]:
-    if message.get("role", message.get("type")) in _ANSWERS and "content" in message:
+    if string(message.get("role", message.get("type"))) in _ANSWERS and "content" in message:
         return [(_text(message.get("name")), Answered(message["content"], is_error=False))]
     found: list[tuple[str | None, Answered]] = []
     for part in listed(message.get("parts")):

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -73,12 +74,45 @@ def opened(path: str) -> IO[bytes]:
     raw: io.BufferedReader = _raw(path)
     head = raw.peek(6)[:6]
     if head.startswith(_ZSTD):
-        return _Unpacked(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), raw)
+        return _Unpacked(_Zstd(raw), raw)
     if head.startswith(_GZIP):
         return _Unpacked(gzip.GzipFile(fileobj=raw), raw)
     if head.startswith(_XZ):
         return _Unpacked(lzma.LZMAFile(raw), raw)
     return raw
+
+
+class _Zstd(io.RawIOBase):
+    """Unpacked zstd frames. The library's own reader takes a frame that was cut off for the end of the data."""
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        self._packed = packed
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._begun = False
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            packed = (self._frame.unused_data if self._frame.eof else b"") or self._packed.read(_PACKED_CHUNK)
+            if not packed:
+                if self._begun and not self._frame.eof:
+                    raise EOFError("zstd data end inside a frame")
+                return 0
+            if self._frame.eof:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._begun = True
+            self._ready = memoryview(self._frame.decompress(packed))
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+
+_PACKED_CHUNK: Final = 1024
+"""Of zstd at a time: what a bomb makes of it is still no more than some 30 MB."""
 
 
 def is_packed(path: str) -> bool:
@@ -87,7 +121,7 @@ def is_packed(path: str) -> bool:
         return file.read(6).startswith((_ZSTD, _GZIP, _XZ, _ZIP))
 
 
-UNPACKING_FAULTS: Final = (OSError, EOFError, lzma.LZMAError, zstandard.ZstdError)
+UNPACKING_FAULTS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 """What reading torn or damaged packed data raises."""
 
 

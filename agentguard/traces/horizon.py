@@ -26,8 +26,10 @@ _UNPACKED: Final = 8
 class Horizon:
     """The place of the last mention of each trace in some files, read one after another."""
 
-    def __init__(self, last: array[int]) -> None:
+    def __init__(self, last: array[int], lengths: list[int]) -> None:
         self._last = last
+        self.lengths = lengths
+        """Lines of each file when it was looked through; it may have grown since, and what came then is left out."""
 
     def of(self, trace_id: str) -> int:
         """Return the place at which a trace is seen last, counted in lines over all files; 0 when it was not seen."""
@@ -56,22 +58,22 @@ def is_worth_it(paths: Iterable[str]) -> bool:
 def horizon_of(paths: Iterable[str]) -> Horizon:
     """Return where the traces in these files are seen last. What cannot be read is left to the reader to tell."""
     last = array("Q", bytes(8 << _SLOT_BITS))
-    before = 0
+    lengths: list[int] = []
     for path in paths:
-        before = _scan(path, last, before)
-    return Horizon(last)
+        lengths.append(_scan(path, last, sum(lengths)))
+    return Horizon(last, lengths)
 
 
 def _scan(path: str, last: array[int], before: int) -> int:
-    place = before
+    """Note the places of one file's traces, which follow those `before`; return how many lines it has."""
+    number = 0
     stream = opened(path)
     try:
         for number, line in lines(stream):
-            place = before + number
             for trace_id in _TRACE_ID.findall(line or b""):
-                last[slot(trace_id)] = place
+                last[slot(trace_id)] = before + number
     except UNPACKING_FAULTS:
-        return place
+        return number
     finally:
         stream.close()
-    return place
+    return number

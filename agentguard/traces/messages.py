@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentguard.traces.arguments import literals_in
 from agentguard.traces.convention import Answered, Asked
-from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object
+from agentguard.traces.shapes import NOT_JSON, from_json, is_list, is_object, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +98,7 @@ def _call(part: dict[str, Any], attribute: str) -> Asked | None:
         name = inner.get("name")
         if isinstance(name, str) and name:
             return Asked(_id(part) or _id(inner), name, _arguments(inner), attribute)
-    if part.get("type") not in _CALL_TYPES and "toolName" not in part and not part.keys() >= _BARE_CALL:
+    if text(part.get("type")) not in _CALL_TYPES and "toolName" not in part and not part.keys() >= _BARE_CALL:
         return None
     name = part.get("name") or part.get("toolName") or part.get("tool_name")
     return Asked(_id(part), name, _arguments(part), attribute) if isinstance(name, str) and name else None
@@ -149,7 +149,7 @@ def _result(part: dict[str, Any]) -> tuple[str, Answered] | None:
     nested = part.get("toolResult")
     if is_object(nested):
         part = nested
-    elif part.get("type") not in _RESULT_TYPES and not (
+    elif text(part.get("type")) not in _RESULT_TYPES and not (
         part.get("role", part.get("type")) == "tool" and "content" in part
     ):
         return None
@@ -167,15 +167,15 @@ def _text(value: Any, depth: int) -> str | None:
         return value or None
     if is_list(value):
         for item in reversed(value):
-            text = _text(item, depth + 1)
-            if text is not None:
-                return text
+            found = _text(item, depth + 1)
+            if found is not None:
+                return found
         return None
     if not is_object(value):
         return None
     message = value
     for key in ("text", "content", "parts", "contents", "message", "choices", "output", "raw"):
-        text = _text(message.get(key), depth + 1)
-        if text is not None:
-            return text
+        found = _text(message.get(key), depth + 1)
+        if found is not None:
+            return found
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Final
 
 import msgspec
@@ -71,11 +72,12 @@ def _runs(
     progress: Progress | None,
 ) -> Iterator[Trajectory]:
     paths = [file for path in given for file in expanded(path)]
-    partitions = Partitions(horizon_of(paths) if is_worth_it(paths) else None)
+    horizon = horizon_of(paths) if is_worth_it(paths) else None
+    partitions = Partitions(horizon)
     builder = _Builder(naming, report)
     before = 0
-    for path in paths:
-        reader = FileReader(path, forced=forced, report=report, progress=progress)
+    for path, length in zip(paths, horizon.lengths if horizon is not None else repeat(None), strict=False):
+        reader = FileReader(path, forced=forced, report=report, progress=progress, length=length)
         for batch in reader.batches():
             yield from builder.told(batch, path)
             partitions.add(item for item in batch if not isinstance(item, Trajectory))
@@ -105,8 +107,12 @@ class _Builder:
 
     def built(self, group: Group) -> Iterator[Trajectory]:
         """Yield the runs of one trace."""
-        for trajectory in self._assembler.add(*group):
-            yield self._counted(trajectory)
+        try:
+            yield from [self._counted(trajectory) for trajectory in self._assembler.add(*group)]
+        except Exception as error:  # one trace that is stumbled over must not lose the others
+            where = next(iter([each.where for each in group[0]] + [each.where for each in group[1]]), "")
+            fault = f"{type(error).__name__}: {error}; please report it with the trace"
+            self._report.skip(where, None, "reader failed", fault)
 
     def finished(self) -> Iterator[Trajectory]:
         """Yield the runs that are spread over several traces."""

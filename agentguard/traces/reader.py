@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, Final
 
+import msgspec
 import orjson
 
 from agentguard.errors import AgentGuardError
@@ -33,12 +34,20 @@ class FileReader:
     """Reads one file once."""
 
     def __init__(
-        self, path: str, *, forced: Format | None = None, report: ReadReport, progress: Progress | None = None
+        self,
+        path: str,
+        *,
+        forced: Format | None = None,
+        report: ReadReport,
+        progress: Progress | None = None,
+        length: int | None = None,
     ) -> None:
         self._path = path
         self._format = forced
         self._report = report
         self._progress = progress
+        self._length = length
+        """Lines to read. None: all."""
         self._at: int | None = None
         self.line = 0
         """The last line read."""
@@ -80,6 +89,8 @@ class FileReader:
 
     def _numbered(self, stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         for number, line in lines(stream):
+            if self._length is not None and number > self._length:
+                return
             self._at = self.line = number
             if self._progress is not None:
                 self._progress(len(line or b""))
@@ -92,11 +103,13 @@ class FileReader:
     def _text(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[list[Item]]:
         first = next(numbered, None)
         if first is None:
-            self._skip_file("empty file", "nothing in it; was the recorder closed or killed before its first span?")
+            if not self.line:
+                self._skip_file("empty file", "nothing in it; was the recorder closed or killed before its first span?")
             return
-        second = next(numbered, None) if not _is_json(first[1]) else None
+        whole = _is_json(first[1])
+        second = None if whole else next(numbered, None)
         begun = [each for each in (first, second) if each is not None]
-        if _is_json(first[1]) or _is_torn(first[1], second):
+        if whole or _is_torn(first[1], second):
             yield from self._lines(itertools.chain(begun, numbered))
         else:
             yield from self._document(itertools.chain(begun, numbered))
@@ -119,28 +132,24 @@ class FileReader:
             yield from self._record(record[0], where, 0)
 
     def _fast(self, line: bytes, where: str) -> list[Item] | None:
-        """Return what a line holds if its format has a short way to it and the line keeps to it, else None."""
-        if self._format is None and not self._report.spans and not self._report.runs:
-            self._find_format(line)
-        if not isinstance(self._format, Container) or self._format.line is None:
-            return None
-        try:
-            return self._readable(self._format.line(line, where))
-        except FaultyRecord:
-            return None  # read once more, loosely
-
-    def _find_format(self, line: bytes) -> None:
-        try:
-            found = detected(orjson.loads(line))
-        except orjson.JSONDecodeError:
-            return
-        self._format = found if isinstance(found, Container) else None
+        """Return what a line holds if a format has a short way to it and the line keeps to it, else None."""
+        for one in _SHORT if self._format is None else (self._format,):
+            if not isinstance(one, Container) or one.line is None:
+                return None
+            try:
+                found = self._readable(one.line(line, where))
+            except FaultyRecord:
+                continue  # of another format, or to be read once more, loosely
+            self._format = one
+            return found
+        return None
 
     def _parsed(self, line: bytes) -> tuple[Any] | None:
         try:
             return (orjson.loads(line),)
         except orjson.JSONDecodeError as error:
-            self._skip("torn line", f"no JSON ({error}); the lines before and after it were read")
+            reason = "nested too deep" if "ecursion" in str(error) else "torn line"
+            self._skip(reason, f"no JSON ({error}); the lines before and after it were read")
             return None
 
     # --- documents -------------------------------------------------------------------------------------------------
@@ -218,8 +227,9 @@ class FileReader:
         self._skip("unknown format", f"{_seen(record)}; known: {known}; force one by --format")
 
     def _session(self, fitting: Session, records: Iterable[Record]) -> Iterator[list[Item]]:
-        for item in fitting.items(records, self._path):
-            yield self._readable([item])
+        items = iter(fitting.items(records, self._path))
+        while batch := self._readable(itertools.islice(items, 1)):
+            yield batch
 
     def _readable(self, items: Items) -> list[Item]:
         found: list[Item] = []
@@ -250,6 +260,9 @@ class FileReader:
 
 
 _decoder = json.JSONDecoder()
+_checker = msgspec.json.Decoder(msgspec.Raw)
+_SHORT: Final = tuple(one for one in BUILT_IN.values() if isinstance(one, Container) and one.line is not None)
+"""Formats with a short way."""
 
 
 def _seekable(stream: IO[bytes]) -> IO[bytes] | None:
@@ -284,8 +297,8 @@ def _placed(records: Iterable[tuple[Any]], reader: FileReader) -> Iterator[Recor
 
 def _is_json(line: bytes) -> bool:
     try:
-        orjson.loads(line)
-    except orjson.JSONDecodeError:
+        _checker.decode(line)
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True
 

@@ -25,7 +25,7 @@ def accepts(record: Any) -> bool:
     """Whether a record is an entry of a session."""
     if not is_object(record):
         return False
-    kind = record.get("type")
+    kind = string(record.get("type"))
     if kind in _NOTES:
         return any(key in record for key in ("leafUuid", "messageId", "sessionId"))
     return kind in _ENTRIES and ("sessionId" in record or ("uuid" in record and "message" in record))
@@ -36,7 +36,7 @@ def read_records(records: Iterable[tuple[Any, str]], path: str) -> Items:
     sessions: dict[str, list[Mapping[str, Any]]] = {}
     for record, _ in records:
         entry = mapped(record)
-        if entry.get("type") in _ENTRIES and is_object(entry.get("message")):
+        if string(entry.get("type")) in _ENTRIES and is_object(entry.get("message")):
             sessions.setdefault(string(entry.get("sessionId")) or path, []).append(entry)
     for session, entries in sessions.items():
         yield _run(session, entries)
