@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ import zstandard
 
 from agentguard.traces import ReadReport, horizon, partitions, read
 from agentguard.trajectory import Trajectory
-from benchmarks import make_spans
+
+GENERATOR = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "make_spans.py"))
 
 
 @pytest.fixture(scope="module")
 def spans(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("spans") / "spans.jsonl"
-    make_spans.write(path, 3_000)
+    GENERATOR["write"](path, 3_000)
     return path
 
 
@@ -36,14 +38,14 @@ def spilling(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_generator_makes_whole_runs(spans):
     runs = by_id(str(spans))
     assert len(runs) == 144
-    assert {len(run.steps) for run in runs.values()} == {make_spans.CALLS}
+    assert {len(run.steps) for run in runs.values()} == {GENERATOR["CALLS"]}
 
 
 @pytest.mark.usefixtures("streaming")
 def test_runs_are_let_go_while_the_file_is_read(spans):
     report = ReadReport()
     first = next(iter(read(str(spans), report=report)))
-    assert len(first.steps) == make_spans.CALLS
+    assert len(first.steps) == GENERATOR["CALLS"]
     assert report.lines < 10
 
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import random
 import resource
 import time
@@ -27,6 +28,8 @@ SAMPLES = Path(__file__).parents[1] / "traces" / "containers"
 NAMES = sorted(path.name for path in SAMPLES.iterdir())
 TEXTS = [name for name in NAMES if not name.endswith((".pb", ".eval"))]
 SMALL = [name for name in NAMES if (SAMPLES / name).stat().st_size < 8_000]
+TIMES = int(os.environ.get("AGENTGUARD_FUZZ", "1"))
+"""How many times longer than usual to go on."""
 OUR_FAULT = "reader failed"
 """The reason under which a reader that stumbled is counted; data alone must never get there."""
 WRONG: list[Any] = [None, True, -1, 2**70, 1.5, "", "\0", "\ud800", [], {}, [[]], {"": None}, ["x"], {"key": "x"}]
@@ -38,7 +41,7 @@ each_small = pytest.mark.parametrize("name", SMALL)
 @each_small
 def test_cut_off_at_every_byte(name, tmp_path):
     data = (SAMPLES / name).read_bytes()
-    for end in range(0, len(data), 1 + len(data) // 1_500):
+    for end in range(0, len(data), 1 + len(data) // (1_500 * TIMES)):
         survives(data[:end], tmp_path)
 
 
@@ -46,7 +49,7 @@ def test_cut_off_at_every_byte(name, tmp_path):
 def test_bytes_flipped_at_random(name, tmp_path):
     draw = random.Random(name)
     data = (SAMPLES / name).read_bytes()
-    for _ in range(150):
+    for _ in range(150 * TIMES):
         flipped = bytearray(data)
         for _ in range(draw.choice((1, 1, 4, 40))):
             flipped[draw.randrange(len(flipped))] = draw.randrange(256)
@@ -59,7 +62,7 @@ def test_a_wrong_type_at_every_position(name, tmp_path):
     records = parsed(name)
     places = [place for place in positions(records) if place]
     draw.shuffle(places)
-    for place in places[:250]:
+    for place in places[: 250 * TIMES]:
         survives(lines(with_value(records, place, draw.choice(WRONG))), tmp_path)
 
 
@@ -68,7 +71,7 @@ def test_a_key_missing_at_every_position(name, tmp_path):
     records = parsed(name)
     places = [place for place in positions(records) if place and isinstance(place[-1], str)]
     random.Random(name).shuffle(places)
-    for place in places[:150]:
+    for place in places[: 150 * TIMES]:
         survives(lines(without(records, place)), tmp_path)
 
 
