@@ -86,6 +86,8 @@ def wheel(session: nox.Session) -> None:
     session.install("--force-reinstall", f"{built}[{','.join(OWN_EXTRAS)}]")
     for name in BESIDE_THE_SOURCE:
         _copy(ROOT / name, checkout / Path(name).name)
+    for page in ROOT.glob("integrations/*/*.[mt][dx]*"):  # the pages and pins, not the packages
+        _copy(page, checkout / page.relative_to(ROOT))
     session.chdir(checkout)
     session.run("python", "-c", "import agentguard; assert 'site-packages' in agentguard.__file__, agentguard.__file__")
     session.run("pytest", "-n", "2", "-m", "not slow", *session.posargs)
