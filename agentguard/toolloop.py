@@ -13,6 +13,7 @@ import orjson
 from agentguard.attempt import Attempt
 from agentguard.call import ToolCall, ToolResult
 from agentguard.run import Run
+from agentguard.wrapping import to_call
 
 Tools = Mapping[str, Callable[..., Any]]
 OnError = Callable[[Exception], str]
@@ -31,13 +32,7 @@ class Answer:
 
 def asked(name: str, text: str, id: str) -> ToolCall:
     """Return the call that a model wrote with arguments as JSON text; text that is no JSON object is kept as it is."""
-    try:
-        arguments = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        arguments = None
-    if not isinstance(arguments, dict):
-        return ToolCall(name, None, id, raw_arguments=text)
-    return ToolCall(name, arguments, id)
+    return to_call(name, text, id)
 
 
 def run_calls(run: Run, calls: Sequence[ToolCall], tools: Tools, *, on_error: OnError | None) -> list[Answer]:

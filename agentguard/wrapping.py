@@ -288,8 +288,8 @@ def _generator(judge: Judge, bind: Bind) -> Callable[..., Any]:
             yield attempt.feedback
             return None
         if attempt.inner:
-            given: Any = yield from wrapped(*args, **kwargs)
-            return given
+            source: Generator[Any, Any, Any] = wrapped(*args, **kwargs)
+            return (yield from source)
         attempt.leave_context()
         return (yield from _drain(judge, attempt, wrapped(*args, **kwargs)))
 
