@@ -15,7 +15,7 @@ import zstandard
 from agentguard.errors import TraceError
 from agentguard.traces import ReadReport, containers, files, read
 from agentguard.traces.container import Binary, Container
-from agentguard.traces.read import container
+from agentguard.traces.read import format_named
 from agentguard.trajectory import Trajectory
 
 SAMPLES = Path(__file__).parent / "traces" / "containers"
@@ -185,7 +185,7 @@ def test_every_file_with_a_format_is_in_the_table():
 
 @pytest.mark.parametrize("name", sorted(containers.BUILT_IN))
 def test_a_format_is_listed_under_its_own_name(name):
-    assert container(name).name == name
+    assert format_named(name).name == name
 
 
 def test_every_format_has_a_sample():
@@ -207,9 +207,9 @@ def test_outsiders_are_asked_only_for_names_that_are_not_built_in(monkeypatch):
         return [Point()]
 
     monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
-    assert container("plain").name == "plain"
+    assert format_named("plain").name == "plain"
     assert asked == []
-    assert container("mine").name == "mine"
+    assert format_named("mine").name == "mine"
     assert asked == ["agentguard.traces"]
 
 
@@ -222,11 +222,11 @@ def test_an_outsider_that_offers_no_format_is_told(monkeypatch):
 
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()])
     with pytest.raises(TraceError, match="mine: the installed package gives no format under this name"):
-        container("mine")
+        format_named("mine")
 
 
 def test_a_binary_format_can_be_forced_on_a_text(tmp_path):
-    assert isinstance(container("otlp-proto"), Binary)
+    assert isinstance(format_named("otlp-proto"), Binary)
     path = tmp_path / "text"
     path.write_text("no protobuf at all")
     report = ReadReport()

@@ -87,6 +87,11 @@ class Assembler:
         self._naming = naming or Naming()
         self._held: dict[str, list[Fragment]] = {}
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether something waits for `finish`."""
+        return bool(self._held)
+
     def add(self, spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Iterator[Trajectory]:
         """Yield the runs that one trace holds whole."""
         for trace_id, group in joined_logs(spans, logs).items():

@@ -34,6 +34,7 @@ class Partitions:
         """Where traces end. None: all of them with the input."""
         self._groups: dict[str, Group] = {}
         self._due: dict[int, list[str]] = {}
+        self._done = 0
         self._spilled: set[str] = set()
         self._count = 0
         self._files: list[IO[bytes]] = []
@@ -61,13 +62,15 @@ class Partitions:
             self._due.setdefault(self._horizon.of(trace_id), []).append(trace_id)
         return [], []
 
-    def whole(self, place: int) -> Iterator[Group]:
-        """Yield the traces that end at this place of the input, once it was read."""
-        for trace_id in self._due.pop(place, ()):
-            group = self._groups.pop(trace_id, None)
-            if group is not None:
-                self._count -= len(group[0]) + len(group[1])
-                yield group
+    def whole(self, until: int) -> Iterator[Group]:
+        """Yield the traces that end at or before this place of the input; all up to there must have been added."""
+        for place in range(self._done + 1, until + 1):
+            for trace_id in self._due.pop(place, ()):
+                group = self._groups.pop(trace_id, None)
+                if group is not None:
+                    self._count -= len(group[0]) + len(group[1])
+                    yield group
+        self._done = max(self._done, until)
 
     def rest(self) -> Iterator[Group]:
         """Yield everything that is left, one trace at a time; records outside any trace come last, together."""

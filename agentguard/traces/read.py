@@ -15,7 +15,7 @@ from agentguard.traces.containers import BUILT_IN
 from agentguard.traces.files import expanded
 from agentguard.traces.horizon import horizon_of, is_worth_it
 from agentguard.traces.partitions import Group, Partitions
-from agentguard.traces.reader import FileReader, Progress
+from agentguard.traces.reader import FileReader, Progress, is_binary
 from agentguard.traces.report import ReadReport
 from agentguard.traces.span import Span
 from agentguard.trajectory import Trajectory
@@ -45,11 +45,11 @@ def read(
         progress: Called with the number of bytes read from a file since the last call.
     """
     told = report if report is not None else ReadReport()
-    forced = None if format is None else container(format)
+    forced = None if format is None else format_named(format)
     return _runs([paths] if isinstance(paths, str) else list(paths), forced, naming, told, progress)
 
 
-def container(name: str) -> Format:
+def format_named(name: str) -> Format:
     """Return a format by its name: built in, or from an installed package."""
     if name in BUILT_IN:
         return BUILT_IN[name]
@@ -72,30 +72,30 @@ def _runs(
     progress: Progress | None,
 ) -> Iterator[Trajectory]:
     paths = [file for path in given for file in expanded(path)]
-    horizon = horizon_of(paths) if is_worth_it(paths) else None
+    horizon = horizon_of(paths) if is_worth_it(paths) and not any(map(is_binary, paths)) else None
     partitions = Partitions(horizon)
-    builder = _Builder(naming, report)
+    builder = Builder(naming, report)
     before = 0
     for path, length in zip(paths, horizon.lengths if horizon is not None else repeat(None), strict=False):
         reader = FileReader(path, forced=forced, report=report, progress=progress, length=length)
         for batch in reader.batches():
+            for group in partitions.whole(before + reader.done):
+                yield from builder.built(group)
             yield from builder.told(batch, path)
             partitions.add(item for item in batch if not isinstance(item, Trajectory))
-            for group in partitions.whole(before + reader.line):
-                yield from builder.built(group)
         before += reader.line
     for group in partitions.rest():
         yield from builder.built(group)
     yield from builder.finished()
 
 
-class _Builder:
+class Builder:
     """Turns what was read into counted trajectories."""
 
-    def __init__(self, naming: Naming | None, report: ReadReport) -> None:
+    def __init__(self, naming: Naming | None, report: ReadReport, assembler: Assembler | None = None) -> None:
         self._naming = naming or Naming()
-        self._assembler = Assembler(naming)
-        self._report = report
+        self._assembler = assembler or Assembler(naming)
+        self.report = report
 
     def told(self, batch: list[Item], path: str) -> Iterator[Trajectory]:
         """Yield the runs that a batch holds as such, and count its spans."""
@@ -103,7 +103,7 @@ class _Builder:
             if isinstance(item, Trajectory):
                 yield self._counted(self._named(item, path))
             elif isinstance(item, Span):
-                self._report.spans += 1
+                self.report.spans += 1
 
     def built(self, group: Group) -> Iterator[Trajectory]:
         """Yield the runs of one trace."""
@@ -112,7 +112,7 @@ class _Builder:
         except Exception as error:  # one trace that is stumbled over must not lose the others
             where = next(iter([each.where for each in group[0]] + [each.where for each in group[1]]), "")
             fault = f"{type(error).__name__}: {error}; please report it with the trace"
-            self._report.skip(where, None, "reader failed", fault)
+            self.report.skip(where, None, "reader failed", fault)
 
     def finished(self) -> Iterator[Trajectory]:
         """Yield the runs that are spread over several traces."""
@@ -120,8 +120,8 @@ class _Builder:
             yield self._counted(trajectory)
 
     def _counted(self, trajectory: Trajectory) -> Trajectory:
-        self._report.runs += 1
-        self._report.steps += len(trajectory.steps)
+        self.report.runs += 1
+        self.report.steps += len(trajectory.steps)
         return trajectory
 
     def _named(self, run: Trajectory, path: str) -> Trajectory:

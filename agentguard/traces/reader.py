@@ -40,17 +40,26 @@ class FileReader:
         forced: Format | None = None,
         report: ReadReport,
         progress: Progress | None = None,
+        skip: int = 0,
+        quiet: int = 0,
         length: int | None = None,
     ) -> None:
         self._path = path
         self._format = forced
-        self._report = report
+        self._told = report
+        self._report = report if quiet <= 0 else ReadReport()
         self._progress = progress
+        self._skipped = skip
+        """Lines to leave out."""
+        self._quiet = quiet
+        """Lines to read without a word in the report, since another reader reports them."""
         self._length = length
         """Lines to read. None: all."""
         self._at: int | None = None
         self.line = 0
         """The last line read."""
+        self.done = 0
+        """The last line of which everything was given. A document is done at the end of the file."""
 
     def batches(self) -> Iterator[list[Item]]:
         """Yield what each record holds; a file that cannot be opened is a TraceError."""
@@ -91,7 +100,11 @@ class FileReader:
         for number, line in lines(stream):
             if self._length is not None and number > self._length:
                 return
+            if number > self._quiet:
+                self._report = self._told
             self._at = self.line = number
+            if number <= self._skipped:
+                continue
             if self._progress is not None:
                 self._progress(len(line or b""))
             if line is None:
@@ -117,6 +130,7 @@ class FileReader:
     def _lines(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[list[Item]]:
         for number, line in numbered:
             where = f"{self._path}:{number}"
+            self.done = number - 1
             batch = self._fast(line, where)
             if batch is not None:
                 yield batch
@@ -276,6 +290,30 @@ def _seekable(stream: IO[bytes]) -> IO[bytes] | None:
 def detected(record: Any) -> Container | Session | None:
     """Return the format of a record; None when it is of none that is known."""
     return next((one for one in BUILT_IN.values() if not isinstance(one, Binary) and one.accepts(record)), None)
+
+
+def is_binary(path: str) -> bool:
+    """Whether a file is no text, so that no pass over its bytes finds the ids in it."""
+    stream: Any = opened(path)
+    try:
+        head = bytes(stream.peek(_HEAD)[:_HEAD])
+    except UNPACKING_FAULTS:
+        return False
+    finally:
+        stream.close()
+    return any(isinstance(one, Binary) and one.magic(head) for one in BUILT_IN.values())
+
+
+def reads_by_line(path: str) -> bool:
+    """Whether a text file may be cut between any two lines: its format has a short way, and every line names its trace."""
+    stream = opened(path)
+    try:
+        _, line = next(lines(stream), (0, None))
+        return line is not None and _is_json(line) and detected(orjson.loads(line)) in _SHORT
+    except (*UNPACKING_FAULTS, orjson.JSONDecodeError):
+        return False
+    finally:
+        stream.close()
 
 
 def wrapped(record: Any) -> Any:

@@ -45,6 +45,16 @@ class ReadReport:
         if len(self.examples) < _MOST_EXAMPLES:
             self.examples.append(Skipped(path, line, reason, fault))
 
+    def add(self, other: ReadReport) -> None:
+        """Count what another reader read and skipped."""
+        self.files += other.files
+        self.lines += other.lines
+        self.spans += other.spans
+        self.runs += other.runs
+        self.steps += other.steps
+        self.reasons.update(other.reasons)
+        self.examples += other.examples[: _MOST_EXAMPLES - len(self.examples)]
+
     @property
     def skipped(self) -> int:
         """Things skipped altogether."""
