@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import runpy
 from pathlib import Path
@@ -88,11 +89,12 @@ def test_a_trace_may_go_on_in_a_later_file(spans, tmp_path):
 
 
 @pytest.mark.usefixtures("streaming")
-def test_a_slot_is_shared_without_harm(spans, monkeypatch):
-    monkeypatch.setattr(horizon, "slot", lambda trace_id: 1)
-    shared = by_id(str(spans))
-    monkeypatch.undo()
-    assert shared == by_id(str(spans))
+@pytest.mark.parametrize("beside", [0, 7, 1_000])
+def test_traces_on_one_entry_of_the_table_are_told_apart_or_wait(beside, spans, monkeypatch):
+    kept = by_id(str(spans))
+    monkeypatch.setattr(horizon, "_SLOTS", 4)
+    monkeypatch.setattr(horizon, "_BESIDE", beside)
+    assert by_id(str(spans)) == kept
 
 
 @pytest.mark.usefixtures("streaming")
@@ -111,12 +113,19 @@ def test_spans_that_are_written_meanwhile_are_left_for_the_next_time(spans, tmp_
 
 
 @pytest.mark.parametrize(
-    ("trace_id", "expected"), [("0" * 27 + "0000f", 15), (b"ab" * 16, 0xBABAB), ("no hex at all!", None), ("", 0)]
+    "trace_id", ["0" * 31 + "f", "AB" * 16, "no hex at all!", "trace_é", "", "-5", "9b321d76f92134d2"]
 )
-def test_slots_are_the_same_for_text_and_bytes(trace_id: Any, expected):
-    other = trace_id.decode() if isinstance(trace_id, bytes) else trace_id.encode()
-    assert horizon.slot(trace_id) == horizon.slot(other)
-    assert expected in (None, horizon.slot(trace_id))
+def test_places_of_any_kind_of_id_are_found_again(trace_id):
+    places = horizon.Horizon()
+    places.see(trace_id.encode(), 3)
+    places.see(trace_id.encode(), 5)
+    assert (places.of(trace_id), places.of("1" * 32)) == (5, 0)
+
+
+def test_places_of_ids_in_base64_are_those_of_hex():
+    places = horizon.Horizon()
+    places.see(base64.b64encode(bytes.fromhex("ab" * 16)), 3)
+    assert places.of("ab" * 16) == 3
 
 
 def by_id(path: str) -> dict[str, Trajectory]:

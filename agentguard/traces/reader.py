@@ -305,7 +305,7 @@ def is_binary(path: str) -> bool:
 
 
 def reads_by_line(path: str) -> bool:
-    """Whether a text file may be cut between any two lines: its format has a short way, and every line names its trace."""
+    """Whether a text file may be cut between any two lines: each names its traces, as in formats with a short way."""
     stream = opened(path)
     try:
         _, line = next(lines(stream), (0, None))

@@ -20,6 +20,7 @@ from itertools import accumulate
 from typing import Final
 
 from agentguard.traces.assemble import Assembler, Naming
+from agentguard.traces.container import Item
 from agentguard.traces.files import expanded
 from agentguard.traces.horizon import Horizon, horizon_of
 from agentguard.traces.partitions import Group, Partitions
@@ -130,17 +131,23 @@ def _file(
     for batch in reader.batches():
         for group in partitions.whole(before + reader.done):
             yield from _built(group, share.naming, left, told)
-        place = before + reader.line
-        if place > share.begin:
+        here = before + reader.line > share.begin
+        if here:
             yield from builder.told(batch, path)
-        for item in batch:
-            if isinstance(item, Trajectory):
-                continue
-            ends = share.horizon.of(item.trace_id) if item.trace_id else _UNSEEN
-            if ends == _UNSEEN and place > share.begin:
-                left.append(_alone(item))
-            elif share.begin < ends <= share.end:
-                partitions.add([item])
+        partitions.add(_own(batch, share, left if here else []))
+
+
+def _own(batch: list[Item], share: Share, left: list[Group]) -> Iterator[Span | LogRecord]:
+    """Yield the spans of traces that end in a part; those of which nobody knows where they end are `left`."""
+    begin, end, of = share.begin, share.end, share.horizon.of
+    for item in batch:
+        if isinstance(item, Trajectory):
+            continue
+        place = of(item.trace_id) if item.trace_id else _UNSEEN
+        if begin < place <= end:
+            yield item
+        elif place == _UNSEEN:
+            left.append(_alone(item))
 
 
 def _alone(item: Span | LogRecord) -> Group:
