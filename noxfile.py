@@ -147,7 +147,7 @@ def kill(session: nox.Session) -> None:
 @nox.session(python=PYTHON)
 def bench(session: nox.Session) -> None:
     """Print the benchmarks as ratios; none fails for being slow."""
-    session.install("-e", ALL)
+    session.install("-e", ALL, "pysimdjson")
     for path in sorted(ROOT.glob("benchmarks/bench_*.py")):
         session.run("python", "-m", f"benchmarks.{path.stem}", *session.posargs)
 
