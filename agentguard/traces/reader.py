@@ -151,7 +151,7 @@ class FileReader:
             if not isinstance(one, Container) or one.line is None:
                 return None
             try:
-                found = self._readable(one.line(line, where))
+                found = self._told_apart(one.line(line, where))
             except FaultyRecord:
                 continue  # of another format, or to be read once more, loosely
             self._format = one
@@ -241,25 +241,31 @@ class FileReader:
         self._skip("unknown format", f"{_seen(record)}; known: {known}; force one by --format")
 
     def _session(self, fitting: Session, records: Iterable[Record]) -> Iterator[list[Item]]:
-        items = iter(fitting.items(records, self._path))
-        while batch := self._readable(itertools.islice(items, 1)):
-            yield batch
+        for item in self._unhurt(fitting.items(records, self._path)):
+            yield self._told_apart([item])
 
     def _readable(self, items: Items) -> list[Item]:
+        return self._told_apart(self._unhurt(items))
+
+    def _told_apart(self, items: Items) -> list[Item]:
         found: list[Item] = []
+        for item in items:
+            if isinstance(item, FaultyRecord):
+                self._skip(item.reason, item.fault)
+            else:
+                found.append(item)
+        return found
+
+    def _unhurt(self, items: Items) -> Iterator[Item | FaultyRecord]:
+        """Yield what there is until a reader stumbles: it must not take the other records with it."""
         try:
-            for item in items:
-                if isinstance(item, FaultyRecord):
-                    self._skip(item.reason, item.fault)
-                else:
-                    found.append(item)
+            yield from items
         except RecursionError:
             self._skip("nested too deep", "deeper than any trace; the other records were read")
         except (FaultyRecord, AgentGuardError):
             raise
-        except Exception as error:  # a reader that stumbles over one record must not lose the others
+        except Exception as error:
             self._skip("reader failed", f"{type(error).__name__}: {error}; please report it with the record")
-        return found
 
     def _skip(self, reason: str, fault: str) -> None:
         self._report.skip(self._path, self._at, reason, fault)
