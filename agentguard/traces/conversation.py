@@ -131,6 +131,9 @@ class Conversation:
         """Take one message of any provider's."""
         if not is_object(message):
             return
+        inner = message.get("data")
+        if is_object(inner) and "role" not in message:  # as LangChain stores its messages
+            message = {**inner, "type": message.get("type")}
         kind = string(message.get("role", message.get("type")))
         if kind in ("function_call", "tool_call") and "role" not in message:
             self._item(message, at, source)
