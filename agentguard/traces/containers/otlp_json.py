@@ -27,14 +27,22 @@ class _Value(msgspec.Struct, gc=False, rename="camel"):
     int_value: str | int | None = None
     bool_value: bool | None = None
     double_value: float | str | None = None
-    array_value: msgspec.Raw | None = None
-    kvlist_value: msgspec.Raw | None = None
+    array_value: _Array | None = None
+    kvlist_value: _Object | None = None
     bytes_value: str | None = None
 
 
 class _Attribute(msgspec.Struct, gc=False):
     key: str
     value: _Value | None = None
+
+
+class _Array(msgspec.Struct, gc=False):
+    values: list[_Value] = []
+
+
+class _Object(msgspec.Struct, gc=False):
+    values: list[_Attribute] = []
 
 
 class _Event(msgspec.Struct, gc=False, rename="camel"):
@@ -155,29 +163,26 @@ def _attributes(found: list[_Attribute]) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     for attribute in found:
         value = attribute.value
-        if value is None:
-            continue
-        text = value.string_value
-        if text is None:
-            number = value.int_value
-            attributes[attribute.key] = int(number) if number is not None else _value(value)
-        else:
-            attributes[attribute.key] = text
+        if value is not None:
+            text = value.string_value
+            attributes[attribute.key] = text if text is not None else _value(value)
     return attributes
 
 
 def _value(value: _Value) -> Any:
+    if value.int_value is not None:
+        return int(value.int_value)
+    if value.string_value is not None:
+        return value.string_value
     if value.bool_value is not None:
         return value.bool_value
     if value.double_value is not None:
         return decimal(value.double_value)
     if value.array_value is not None:
-        return _loose_value({"arrayValue": msgspec.json.decode(value.array_value)}, 0)
+        return [_value(each) for each in value.array_value.values]
     if value.kvlist_value is not None:
-        return _loose_value({"kvlistValue": msgspec.json.decode(value.kvlist_value)}, 0)
-    if value.bytes_value is not None:
-        return _bytes(value.bytes_value)
-    return ""
+        return _attributes(value.kvlist_value.values)
+    return _bytes(value.bytes_value) if value.bytes_value is not None else None
 
 
 def _bytes(text: str) -> bytes | str:
