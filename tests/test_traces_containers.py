@@ -5,16 +5,20 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import zstandard
 
 from agentguard.errors import TraceError
 from agentguard.traces import ReadReport, containers, files, read
 from agentguard.traces.container import Binary, Container
+from agentguard.traces.containers.plain import read_line, to_line
 from agentguard.traces.read import format_named
 from agentguard.trajectory import Trajectory
 
@@ -56,6 +60,7 @@ FORMATS = {
     "otlp_pretty.json": ("otlp-json", STORY),
     "phoenix.json": ("phoenix", [SOLD_OUT, BOOKED]),
     "phoenix_otlpv1.json": ("otlp-json", [SOLD_OUT, BOOKED]),
+    "plain.jsonl": ("plain", STORY),
     "tempo.json": ("otlp-json", STORY),
 }
 each_format = pytest.mark.parametrize("name", sorted(FORMATS))
@@ -189,7 +194,7 @@ def test_a_format_is_listed_under_its_own_name(name):
 
 
 def test_every_format_has_a_sample():
-    with_parquet = {forced for forced, _ in FORMATS.values()} | {"phoenix-parquet", "plain"}
+    with_parquet = {forced for forced, _ in FORMATS.values()} | {"phoenix-parquet"}
     assert with_parquet == set(containers.BUILT_IN)
 
 
@@ -249,6 +254,59 @@ def test_remote_files_that_cannot_be_opened_are_told():
 
 def test_lines_are_numbered_from_one_and_empty_ones_left_out():
     assert list(files.lines(io.BytesIO(b"a\n\n b \nc"))) == [(1, b"a"), (3, b"b"), (4, b"c")]
+
+
+def test_an_outsider_that_raises_loses_its_record_only(monkeypatch, tmp_path):
+    class Point:
+        name = "mine"
+
+        def load(self) -> Container:
+            def items(record: dict[str, int], where: str) -> Iterator[Trajectory]:
+                yield Trajectory(run_id=str(1 // record["n"]))
+
+            return Container(name="mine", accepts=lambda record: "n" in record, items=items)
+
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()])
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"n": 1}\n{"n": 0}\n{"n": 1}\n')
+    report = ReadReport()
+    assert [run.run_id for run in read(str(path), format="mine", report=report)] == ["1", "1"]
+    (skipped,) = report.examples
+    assert (skipped.line, skipped.reason) == (2, "reader failed")
+
+
+def test_an_array_of_runs_in_the_plain_form_is_read(tmp_path):
+    record = json.loads((SAMPLES / "plain.jsonl").read_text())
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps([record, record | {"steps": 3}, record | {"run_id": "plain-2", "steps": []}], indent=1))
+    report = ReadReport()
+    assert [run.run_id for run in read(str(path), report=report)] == ["plain-1", "plain-2"]
+    assert dict(report.reasons) == {"unknown format": 1}
+
+
+def test_runs_are_written_as_they_were_read():
+    for name in sorted(FORMATS):
+        run = one(SAMPLES / name)
+        (back,) = read_line(to_line(run), "")
+        assert isinstance(back, Trajectory)
+        assert msgspec.structs.replace(back, tools=run.tools) == run
+
+
+def test_a_result_that_was_cut_is_compared_by_the_digest_of_the_whole(tmp_path):
+    record = json.loads((SAMPLES / "plain.jsonl").read_text())
+    record["steps"][1]["result"] = "x" * 2_000
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(record))
+    assert [step.result_key for step in one(path).steps] == [None, "0b"]
+
+
+def test_a_packed_binary_file_that_is_too_long_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr("agentguard.traces.reader.LONGEST_DOCUMENT", 100)
+    path = tmp_path / "packed"
+    path.write_bytes(gzip.compress((SAMPLES / "otlp.pb").read_bytes()))
+    report = ReadReport()
+    assert list(read(str(path), report=report)) == []
+    assert dict(report.reasons) == {"document too long": 1}
 
 
 def one(path: Path) -> Trajectory:

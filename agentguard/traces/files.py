@@ -17,7 +17,7 @@ import zstandard
 from agentguard.errors import IntegrationMissing, TraceError
 
 STDIN: Final = "-"
-LONGEST_LINE: Final = 512 * 2**20
+LONGEST_LINE: Final = 256 * 2**20
 """Bytes of one line beyond which it is skipped; a decompression bomb without line ends stops here too."""
 _CHUNK: Final = 2**20
 _ZSTD, _GZIP, _XZ, _ZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\xfd7zXZ\x00", b"PK\x03\x04"

@@ -18,7 +18,7 @@ from agentguard.traces.files import UNPACKING_FAULTS, lines, opened
 from agentguard.traces.report import ReadReport
 from agentguard.traces.shapes import is_list, is_object
 
-LONGEST_DOCUMENT: Final = 512 * 2**20
+LONGEST_DOCUMENT: Final = 256 * 2**20
 """Bytes of one JSON document over many lines beyond which it is not read."""
 _HEAD: Final = 64
 _ENVELOPES: Final = ("data", "traces", "trace", "runs", "spans", "observations", "trajectories", "items", "records")
@@ -87,7 +87,7 @@ class FileReader:
     def _binary(self, fitting: Binary, stream: IO[bytes]) -> Iterator[list[Item]]:
         whole = _seekable(stream)
         if whole is None:
-            self._skip_file("document too long", "more than 512 MB unpacked; unpack it and read the file itself")
+            self._skip_file("document too long", "more than 256 MB unpacked; unpack it and read the file itself")
             return
         try:
             yield self._readable(fitting.items(whole, self._path))
@@ -108,7 +108,7 @@ class FileReader:
             if self._progress is not None:
                 self._progress(len(line or b""))
             if line is None:
-                self._skip("line too long", "more than 512 MB without an end; write one record a line")
+                self._skip("line too long", "more than 256 MB without an end; write one record a line")
                 continue
             self._report.lines += 1
             yield number, line
@@ -152,8 +152,8 @@ class FileReader:
                 return None
             try:
                 found = self._told_apart(one.line(line, where))
-            except FaultyRecord:
-                continue  # of another format, or to be read once more, loosely
+            except Exception:
+                continue  # of another format, or to be read once more, loosely, and told of then
             self._format = one
             return found
         return None
@@ -175,7 +175,7 @@ class FileReader:
             parts.append(line)
             size += len(line) + 1
             if size > LONGEST_DOCUMENT:
-                self._skip_file("document too long", "more than 512 MB in one; write one record a line")
+                self._skip_file("document too long", "more than 256 MB in one; write one record a line")
                 return
         data = b"\n".join(parts)
         self._at = None

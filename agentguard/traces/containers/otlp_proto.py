@@ -12,7 +12,7 @@ from agentguard.errors import IntegrationMissing
 from agentguard.traces.container import Binary, FaultyRecord, Items
 from agentguard.traces.containers.otlp_json import read_record
 
-_LARGEST: Final = 512 * 2**20
+_LARGEST: Final = 256 * 2**20
 _LENGTH: Final = 4
 _FIELD: Final = 0x0A
 """The first byte of a request: field 1, with a length."""
@@ -32,7 +32,7 @@ def items(stream: IO[bytes], path: str) -> Items:
     """Yield the spans and log records of a file."""
     data = stream.read(_LARGEST + 1)
     if len(data) > _LARGEST:
-        yield FaultyRecord("file too long", "more than 512 MB of protobuf; write several files, or OTLP/JSON lines")
+        yield FaultyRecord("file too long", "more than 256 MB of protobuf; write several files, or OTLP/JSON lines")
         return
     for number, message in enumerate(_messages(data), 1):
         try:

@@ -9,7 +9,6 @@ also carry, where they are known: `ending`, `complete`, `usage`, and per step `i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any, Final, cast
 
 import msgspec
@@ -26,6 +25,13 @@ _CUT_CHARS: Final = 2_000
 _ACTIONS: Final = {action.word: action for action in Action}
 
 
+class _Verdict(msgspec.Struct):
+    check: str = ""
+    code: str = ""
+    action: str = ""
+    reason: str = ""
+
+
 class _Step(msgspec.Struct):
     tool: str
     args: dict[str, Any] | None = None
@@ -38,7 +44,7 @@ class _Step(msgspec.Struct):
     lane: str = MAIN_LANE
     executed: bool | None = True
     action: str | None = None
-    verdicts: list[dict[str, Any]] = []
+    verdicts: list[_Verdict] = []
     started_at: int | None = None
     ended_at: int | None = None
     call_key: str | None = None
@@ -62,7 +68,7 @@ class _Run(msgspec.Struct):
     meta: dict[str, Any] = {}
     ending: Ending | None = None
     complete: bool | None = None
-    usage: dict[str, Any] | None = None
+    usage: Usage | None = None
     started_at: int | None = None
     ended_at: int | None = None
     notes: tuple[str, ...] = ()
@@ -100,7 +106,7 @@ def _trajectory(run: _Run) -> Trajectory:
         steps=tuple(_step(step) for step in run.steps),
         ending=run.ending or _ending(run),
         outcome=run.success,
-        usage=_usage(run.usage),
+        usage=run.usage,
         complete=run.complete,
         task=run.task,
         started_at=run.started_at,
@@ -145,24 +151,9 @@ def _decision(step: _Step) -> Decision | None:
     if step.action is None:
         return None
     verdicts = tuple(
-        Verdict(
-            v.get("check", ""), v.get("code", ""), _ACTIONS.get(v.get("action", ""), Action.ALLOW), v.get("reason", "")
-        )
-        for v in step.verdicts
+        Verdict(each.check, each.code, _ACTIONS.get(each.action, Action.ALLOW), each.reason) for each in step.verdicts
     )
     return Decision(_ACTIONS.get(step.action, Action.ALLOW), verdicts)
-
-
-def _usage(said: Mapping[str, Any] | None) -> Usage | None:
-    if said is None:
-        return None
-    cost = said.get("cost_usd")
-    return Usage(
-        said.get("input_tokens"),
-        said.get("output_tokens"),
-        said.get("cached_tokens"),
-        None if cost is None else Decimal(str(cost)),
-    )
 
 
 def to_line(trajectory: Trajectory) -> bytes:
