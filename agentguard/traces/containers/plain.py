@@ -95,7 +95,7 @@ def read_record(record: Any, where: str) -> Iterator[Item | FaultyRecord]:
     """Yield the run that a parsed record is, or what is wrong with it."""
     try:
         yield _trajectory(msgspec.convert(record, _Run))
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         yield FaultyRecord("not a run", str(error))
 
 
