@@ -124,7 +124,9 @@ def _held_under(fragment: Fragment) -> str | None:
         resource, file = top.span.resource, top.span.where.rpartition(":")[0].replace(" ", "_")
         if "service.instance.id" in resource:
             return f"process-in-{file} {resource['service.instance.id']}"
-        return None if top.span.parent_id else f"service-in-{file} {resource.get('service.name')}"
+        if top.span.parent_id or "service.name" not in resource:
+            return None
+        return f"service-in-{file} {resource['service.name']}"
     return f"conversation {conversation}"
 
 

@@ -28,7 +28,7 @@ def read_archive(stream: IO[bytes], path: str) -> Items:
     """Yield a run for each sample of an archive."""
     try:
         archive = zipfile.ZipFile(stream)
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
         yield FaultyRecord("torn archive", f"no zip archive ({error}); was it cut off?")
         return
     with archive:
@@ -57,7 +57,10 @@ def _header(archive: zipfile.ZipFile, stream: IO[bytes]) -> Mapping[str, Any]:
 
 def _member(info: zipfile.ZipInfo, stream: IO[bytes]) -> bytes:
     """Return one file of an archive; zipfile itself reads zstd from Python 3.14 on only."""
-    stream.seek(info.header_offset)
+    try:
+        stream.seek(info.header_offset)
+    except OSError as error:
+        raise FaultyRecord("torn archive", f"it points outside itself ({error})") from error
     header = stream.read(_LOCAL_HEADER)
     skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     stream.seek(skip, 1)
