@@ -285,6 +285,7 @@ def test_a_person_at_a_terminal_sees_how_much_was_read(
     agentguard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
     _, out, err = agentguard("score", written(tmp_path / "a.jsonl", run("r1", "a")))
     assert "reading and scoring" in err
     assert "\x1b[" in out
@@ -292,6 +293,7 @@ def test_a_person_at_a_terminal_sees_how_much_was_read(
 
 def test_no_color_is_honoured(agentguard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("NO_COLOR", "1")
     _, out, _ = agentguard("score", written(tmp_path / "a.jsonl", run("r1", "a", "a")))
     assert "\x1b[31m" not in out
