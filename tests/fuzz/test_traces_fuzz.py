@@ -276,7 +276,7 @@ def test_zip_archives_of_something_else_are_told(tmp_path):
     assert (runs, dict(report.reasons)) == ([], {"no samples": 1})
 
 
-def test_zip_members_that_are_torn_are_told(tmp_path):
+def test_zip_members_that_are_torn_do_not_stop_the_reader(tmp_path):
     data = (SAMPLES / "inspect.eval").read_bytes()
     torn = data.replace(data[200:230], zlib.compress(b"x" * 50)[:30].ljust(30, b"\0"))
     survives(torn, tmp_path)
