@@ -1,0 +1,15 @@
+"""What the example of the README starts from."""
+
+from __future__ import annotations
+
+from test_contract import scripted
+
+from agentguard.testing.contract import Asked, Played, Reply
+
+
+def search(query: str) -> str:
+    """Search the documentation."""
+    return f"no hits for {query}"
+
+
+model = scripted([Reply((Asked("search", {"query": "failing test"}, "call-0"),)), Reply(text="done")], Played())
