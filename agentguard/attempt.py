@@ -12,6 +12,7 @@ from agentguard.decision import ALLOWED, Decision
 from agentguard.ledger import Ledger
 from agentguard.loops import Lane, Place, Token
 from agentguard.tools import Tool
+from agentguard.trajectory import Step
 
 
 class Past(Protocol):
@@ -70,7 +71,7 @@ class Attempt(msgspec.Struct):
     ledger: Ledger
     past: Past
     watched: bool = False
-    """Whether the tool's results need a closer look than remembering them."""
+    """Whether the result needs a closer look than remembering it."""
     turn: int | None = None
     user_turn: bool = False
     decision: Decision = ALLOWED
@@ -84,12 +85,30 @@ class Attempt(msgspec.Struct):
     executed: bool = False
     inner: bool = False
     """The same call is being judged by a layer above already: it runs, and is counted there."""
+    layered: bool = False
+    """Whether a layer below may guard the same call, so that it has to be told while the call runs."""
     outer: Any = None
-    """What the call stands inside of, while it runs."""
+    """What the call stands inside of, where it is layered."""
     feedback: str | None = None
     """What the caller gets instead of a result. None when the call runs."""
     span: CurrentSpan | None = None
     """None when nothing is recorded."""
+
+    def step(self) -> Step:
+        """Return the call as a trajectory keeps it."""
+        result = self.result
+        return Step(
+            call=self.call,
+            result=ToolResult(result) if isinstance(result, str) else result,
+            decision=self.decision,
+            executed=self.executed,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            turn=self.turn,
+            lane=self.lane,
+            seq=self.seq,
+            user_turn=self.user_turn,
+        )
 
     def enter_context(self) -> None:
         """Make the call's span current, for the time that the tool's own code runs."""

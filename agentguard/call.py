@@ -59,3 +59,12 @@ class Usage(msgspec.Struct, frozen=True):
     """The part of `input_tokens` that was read from a cache."""
     cost_usd: Decimal | None = None
     """US dollars."""
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return both together; what only one of them knows is taken from it.
+
+        >>> Usage(10, 2) + Usage(5)
+        Usage(input_tokens=15, output_tokens=2, cached_tokens=None, cost_usd=None)
+        """
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return Usage(*(b if a is None else a if b is None else a + b for a, b in pairs))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from agentguard.attempt import Attempt
+from agentguard.attempt import Attempt, CurrentSpan
 from agentguard.call import ToolCall, ToolResult
 from agentguard.checks import Check
 from agentguard.checks.order import Order
@@ -133,7 +133,8 @@ class Guard:
         """Return what is to be done for calls of this name."""
         plan = self.plans.get(name)
         if plan is None:
-            plan = Plan(self.tools.get(name) or Tool(name=name), self._checks(), self.known)
+            watched = self.as_result is not None or self.watches or name in self.ordered
+            plan = Plan(self.tools.get(name) or Tool(name=name), self._checks(), self.known, watched=watched)
             if len(self.plans) < _MOST_PLANS or name in self.tools:
                 self.plans[name] = plan
         return plan
@@ -166,10 +167,11 @@ class Guard:
             self._logged.add(identity)
             logger().warning(event, **fields)
 
-    def report(self, run: Run, attempt: Attempt, ids: Mapping[str, str]) -> None:
+    def report(self, run: Run, attempt: Attempt, span: CurrentSpan | None) -> None:
         """Log one event for each verdict above ALLOW, with the ids of the call's span where there is one."""
         if self._quiet:
             return
+        ids = {} if span is None else span.ids
         for verdict in attempt.decision.verdicts:
             if verdict.action > Action.ALLOW:
                 logger().warning(

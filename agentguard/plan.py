@@ -13,7 +13,6 @@ from agentguard.fingerprint import fingerprint
 from agentguard.ledger import Charge, Ledger
 from agentguard.loops import Place
 from agentguard.tools import Tool
-from agentguard.trajectory import MAIN_LANE
 
 _Offer = Callable[[Tool], "Callable[[Any], bool] | None"]
 
@@ -23,7 +22,8 @@ class Plan:
 
     __slots__ = ("_always", "_restless", "budget", "charge", "checks", "passes", "prefix", "tool", "watched", "whole")
 
-    def __init__(self, tool: Tool, checks: Iterable[Check], known: Collection[str]) -> None:
+    def __init__(self, tool: Tool, checks: Iterable[Check], known: Collection[str], *, watched: bool = False) -> None:
+        """Plan for one tool. `watched` says that every result is to be looked at closely, whatever the tool's."""
         self.tool = tool
         self.charge = Charge(tool.name, tool.cost_usd)
         self.checks = tuple(check for check in checks if getattr(check, "applies", _always)(tool, known))
@@ -39,8 +39,8 @@ class Plan:
 
         self.whole = not tool.ignore
         """Whether all arguments count in the fingerprint."""
-        self.watched = bool(tool.normalize or tool.empty_is_error or tool.poll or tool.deadline is not None)
-        """Whether a result is to be looked at more closely than any other tool's."""
+        self.watched = watched or bool(tool.normalize or tool.empty_is_error or tool.poll or tool.deadline is not None)
+        """Whether a result needs a closer look than remembering it."""
 
     def key(self, call: ToolCall) -> bytes:
         """Return the call's fingerprint without the arguments that the tool ignores."""
@@ -63,13 +63,9 @@ class Plan:
                 add_verdicts(found, before(attempt))
         return found
 
-    def nowhere(self, key: bytes) -> Place:
-        """Return a place outside every lane, for a call that no check looks at."""
-        return Place(key, self.tool.name, -1)
-
-    def attempt(self, call: ToolCall, ledger: Ledger, past: Past) -> Attempt:
-        """Return an attempt outside every lane, for a call on which the guard itself failed."""
-        return Attempt(call, self.tool, self.nowhere(b"?"), MAIN_LANE, None, -1, ledger, past)
+    def outside(self, call: ToolCall, key: bytes, lane: str, ledger: Ledger, past: Past) -> Attempt:
+        """Return an attempt outside every lane, for a call that no check looks at."""
+        return Attempt(call, self.tool, Place(key, self.tool.name, -1), lane, None, -1, ledger, past, watched=True)
 
 
 def add_verdicts(found: list[Verdict], said: Verdict | Iterable[Verdict] | None) -> None:

@@ -43,7 +43,7 @@ def cases(stack: ExitStack) -> list[Case]:
     allowed, repeating = run(guard()), run(guard(REPEATED))
     repeated = answered(repeating, path="a", line=1)
     repeated()
-    quiet, loud = (run._weighed(ToolCall("small", {"path": "a", "line": 1})) for run in (allowed, repeating))
+    quiet, loud = (run._weigh(ToolCall("small", {"path": "a", "line": 1})) for run in (allowed, repeating))
 
     def opened_and_ended() -> None:
         span = allowed._span.call(quiet)
