@@ -260,7 +260,7 @@ class RunSpan:
             current.set_attributes(attributes)
             opened = CallSpan(self, current, owned=False)
         else:
-            context = None if current is self.span else _context_or(self.context)
+            context = None if current is self.span or current.get_span_context().is_valid else self.context
             name = f"execute_tool {attributes[semconv.TOOL_NAME][:_LONGEST_NAME]}"
             opened = CallSpan(self, self.writer.tracer.start_span(name, context, attributes=attributes), owned=True)
         if attempt.decision.verdicts:
@@ -278,7 +278,7 @@ class RunSpan:
         name = f"execute_tool {attributes[semconv.TOOL_NAME][:_LONGEST_NAME]}"
         span = self.writer.tracer.start_span(name, _context_or(self.context), attributes=attributes)
         self._add_verdicts(span, decision)
-        span.set_status(Status(StatusCode.ERROR, f"refused: {code}"))
+        span.set_status(_error(f"refused: {code}"))
         span.end()
         return span
 
@@ -402,10 +402,16 @@ class CallSpan:
     def _add_error(self, error: BaseException | None) -> None:
         name = "tool_error" if error is None else _qualified(type(error))
         self.span.set_attribute(semconv.ERROR_TYPE, name)
-        self.span.set_status(Status(StatusCode.ERROR, name))
+        self.span.set_status(_error(name))
 
 
 _WORDS = {action: action.word for action in Action}
+
+
+@functools.lru_cache(maxsize=1_024)
+def _error(description: str) -> Status:
+    """Return the status of an error; one that loops says the same every time."""
+    return Status(StatusCode.ERROR, description)
 
 
 def _context_or(context: Context | None) -> Context | None:

@@ -51,10 +51,10 @@ def cases(stack: ExitStack) -> list[Case]:
         span.end("ok", "ok", None)
 
     return [
-        case("call with span, small", wrapped(allowed, "small", small), 1.15),
-        case("refused call with span, of an allowed one", repeated, 1.15, wrapped(allowed, "small", small)),
-        case("span of a call", opened_and_ended, 1.00),
-        case("span of a refusal, of a call's", lambda: repeating._span.refused(loud), 1.15, opened_and_ended),
+        case("call with span, small", wrapped(allowed, "small", small), 1.65),
+        case("refused call with span, of an allowed one", repeated, 2.5, wrapped(allowed, "small", small)),
+        case("span of a call", opened_and_ended, 1.10),
+        case("span of a refusal, of a call's", lambda: repeating._span.refused(loud), 1.4, opened_and_ended),
         case("call with a provider that records nothing", wrapped(
             run(guard(tracer_provider=NoOpTracerProvider())), "small", small), 0.20),
         case("call with span and content", wrapped(run(guard(content=Content(capture=True))), "small", small), None),

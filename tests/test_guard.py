@@ -814,3 +814,12 @@ def test_two_scaffolds_never_share_a_digest() -> None:
     }
     assert len(digests) == 5
     assert Guard().harness_digest() in digests
+
+
+def test_a_call_that_checks_looked_at_and_let_pass_counts_as_executed():
+    for policy in (Policy(), Policy.from_dict({"mode": "observe"})):
+        run = Guard(policy, tools=[Tool(name="look", repeatable=True)], quiet=True).run()
+        look = run.tool(lambda: "same", name="look")
+        for _ in range(3):
+            look()
+        assert [step.executed for step in run.trajectory.steps] == [True, True, True]
