@@ -33,6 +33,9 @@ GOLDEN = {
     "llamaindex__openllmetry": SHORT_STORY,
     "semantic-kernel__native": PREFIXED,
     "strands__latest": STORY,
+    "vercel-ai__native": STORY,
+    "vercel-ai__native-streaming": STORY,
+    "vercel-ai__otel-genai": STORY,
 }
 WITHOUT_TOOL_SPANS = {"crewai__openllmetry"}
 CHECKS_NO_TYPES = {"google-adk__latest", "google-adk__openinference"}

@@ -269,16 +269,23 @@ def _place_agent(fragment: Fragment, place: _Place, names: _Names) -> _Place:
 
 
 def _place_request(fragment: Fragment, place: _Place, names: _Names) -> _Place:
-    if place.reading.encloses_calls:
+    request = Request(place.reading)
+    if place.reading.encloses_calls and not _asked_for_all_inside(request):
         # an instrumentation wrote request after request on the agent's span: none of them can be told apart
         place.reading.role, place.reading.mixed = Role.AGENT, True
         return _place_agent(fragment, place, names)
-    request = Request(place.reading)
     if place.request is not None:
         place.request.absorb(request)
         return place
     _lane(fragment, place).requests.append(request)
     return place._replace(request=request)
+
+
+def _asked_for_all_inside(request: Request) -> bool:
+    """Whether the calls inside are those that this very request asked for: a stream may run them before it ends."""
+    asked = {each.id for each in request.asked or () if each.id is not None}
+    inside = request.parts[0].children
+    return all(each.role is Role.TOOL and Ran(each).call_id in asked for each in inside)
 
 
 def _place_leaf(fragment: Fragment, inside: _Place, reading: Reading) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 from agentguard.traces.arguments import Arguments, decode
@@ -64,7 +64,7 @@ class Entry:
 
 def joined(requests: list[Request], ran: list[Ran]) -> list[Turn]:
     """Join the model requests of a lane with its tool calls: by call id, else by order, name and arguments."""
-    turns = [Turn(each.start, each) for each in sorted(requests, key=lambda each: (each.start, each.end))]
+    turns = [Turn(each.start, each) for each in _in_order(requests)]
     calls = sorted((each for each in ran if each.name != PHANTOM), key=lambda each: (each.start or 0, each.end or 0))
     if not turns:
         return [*overlapping(calls)]
@@ -83,6 +83,15 @@ def joined(requests: list[Request], ran: list[Ran]) -> list[Turn]:
         elif not _is_retry(turns[at], call):
             turns[at].entries.append(Entry(None, call))
     return [*overlapping(before), *turns]
+
+
+def _in_order(requests: list[Request]) -> list[Request]:
+    """Sort by time. Where a coarse clock gives several the same start, the one that was told more came later."""
+    starts = [each.start for each in requests]
+    if len(set(starts)) == len(starts):
+        return sorted(requests, key=lambda each: each.start)
+    tied = {start for start, count in Counter(starts).items() if count > 1}
+    return sorted(requests, key=lambda each: (each.start, len(each.history()) if each.start in tied else 0, each.end))
 
 
 def overlapping(calls: Iterable[Ran]) -> Iterator[Turn]:
