@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
+from collections.abc import Collection, Generator
 from typing import Final
 
 from agentguard.attempt import Attempt
 
 _INSIDE: Final = contextvars.ContextVar[tuple[str, bytes] | None]("agentguard_inside", default=None)
 """Run and fingerprint of the guarded call whose code this is."""
+_ELSEWHERE: Final = contextvars.ContextVar[Collection[tuple[str, bytes]]]("agentguard_elsewhere", default=())
+"""The same of guarded calls whose code runs in other tasks than those that judge them."""
 
 
 def is_inside(run_id: str, key: bytes) -> bool:
     """Whether this code is that of a call which a layer above judged already."""
-    return _INSIDE.get() == (run_id, key)
+    return _INSIDE.get() == (run_id, key) or (run_id, key) in _ELSEWHERE.get()
+
+
+@contextlib.contextmanager
+def elsewhere(calls: Collection[tuple[str, bytes]]) -> Generator[None]:
+    """Say that tasks which start in the block run the code of these calls: run and fingerprint, kept by who judges."""
+    token = _ELSEWHERE.set(calls)
+    try:
+        yield
+    finally:
+        _ELSEWHERE.reset(token)
 
 
 def go_inside(attempt: Attempt, run_id: str) -> None:

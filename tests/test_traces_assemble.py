@@ -684,7 +684,7 @@ def test_a_result_that_reads_like_an_error_is_a_note_and_no_error():
     told = [{"gen_ai.tool.call.result": each} for each in ('"fine"', '"Error: no"', '{"error": "no"}')]
     run = one(agent(), *(tool("page", {}, id=str(at), at=(at, at), attributes=each) for at, each in enumerate(told)))
     assert [step.result is not None and step.result.is_error for step in run.steps] == [False] * 3
-    assert "results that read like errors and are not marked as such, of steps 1, 2" in run.notes
+    assert "results that read like errors and are not marked as such, of steps 2, 3" in run.notes
 
 
 # --- long input ------------------------------------------------------------------------------------------------------

@@ -24,11 +24,15 @@ SHORT_STORY = [WEATHER, UNKNOWN, SOLD_OUT]
 PREFIXED = [(f"travel-{name}", arguments) for name, arguments in STORY]
 
 GOLDEN = {
+    "agno__openinference": STORY,
     "autogen__openinference": STORY,
     "crewai__openllmetry": STORY,
     "google-adk__latest": STORY,
     "google-adk__openinference": STORY,
+    "haystack__native": STORY,
+    "langchain__langfuse": STORY,
     "langchain__langsmith": SHORT_STORY,
+    "langchain__mlflow": STORY,
     "langchain__openllmetry": SHORT_STORY,
     "llamaindex__openllmetry": SHORT_STORY,
     "semantic-kernel__native": PREFIXED,
@@ -38,7 +42,7 @@ GOLDEN = {
     "vercel-ai__otel-genai": STORY,
 }
 WITHOUT_TOOL_SPANS = {"crewai__openllmetry"}
-CHECKS_NO_TYPES = {"google-adk__latest", "google-adk__openinference"}
+CHECKS_NO_TYPES = {"google-adk__latest", "google-adk__openinference", "haystack__native"}
 """The wrongly typed argument reached the tool."""
 
 each_sample = pytest.mark.parametrize("sample", sorted(GOLDEN))
@@ -167,3 +171,10 @@ def value(tagged: dict[str, Any]) -> Any:
             return {each["key"]: value(each["value"]) for each in found.get("values", ())}
         return found
     return None
+
+
+@pytest.mark.parametrize(
+    "sample", ["haystack__native", "langchain__langfuse", "langchain__mlflow", "vercel-ai__native"]
+)
+def test_the_model_is_named_without_what_stands_around_it(sample):
+    assert read(sample).key.model == "gpt-5"

@@ -320,7 +320,7 @@ def _name_notes(fragment: Fragment, naming: Naming) -> list[str]:
 
 def _suspicions(steps: list[Step]) -> list[str]:
     # words are no evidence: such results stay successes, and a person is told
-    suspect = [at for at, step in enumerate(steps) if step.result is not None and _reads_like_an_error(step.result)]
+    suspect = [at for at, step in enumerate(steps, 1) if step.result is not None and _reads_like_an_error(step.result)]
     if not suspect:
         return []
     return [f"results that read like errors and are not marked as such, of steps {', '.join(map(str, suspect))}"]

@@ -10,7 +10,7 @@ from agentguard.traces.conventions import genai_events
 from agentguard.traces.messages import parsed
 from agentguard.traces.reading import Reading, failed_by_attribute, refused_by_attribute
 from agentguard.traces.results import NOWHERE, Outcome, Source, decode_result
-from agentguard.traces.shapes import is_object
+from agentguard.traces.shapes import bare_name, is_object
 from agentguard.traces.span import Status
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def tool_name(reading: Reading) -> tuple[str, str]:
     for key in lens.tool_name:
         value = attributes.get(key)
         if value:
-            return str(value), key
+            return bare_name(value) or str(value), key
     return _stripped(reading.span.name), "span name"
 
 

@@ -90,6 +90,8 @@ class Convention:
     finish: tuple[str, ...] = ()
     """Why a model stopped."""
     model: tuple[str, ...] = ()
+    model_inside: Callable[[Span], str | None] | None = None
+    """The model's name where it stands in no attribute of its own."""
     agent: tuple[str, ...] = ()
     conversation: tuple[str, ...] = ()
     input_tokens: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from agentguard.traces.calls import Ran, same_name
 from agentguard.traces.convention import Role
 from agentguard.traces.reading import Reading, read
 from agentguard.traces.requests import Request
+from agentguard.traces.shapes import bare_name
 from agentguard.trajectory import MAIN_LANE
 
 if TYPE_CHECKING:
@@ -327,8 +328,7 @@ def _lane(fragment: Fragment, place: _Place) -> Lane:
 
 def agent_name(reading: Reading) -> str | None:
     """Return the name of the agent that a span is about; None when it gives none."""
-    value = reading.first(reading.lens.agent)
-    return value if isinstance(value, str) and value else None
+    return bare_name(reading.first(reading.lens.agent))
 
 
 def _merge_instrumentations(lane: Lane) -> None:

@@ -37,6 +37,7 @@ class Lens(NamedTuple):
     answer: tuple[str, ...]
     finish: tuple[str, ...]
     model: tuple[str, ...]
+    model_inside: tuple[Callable[[Span], str | None], ...]
     agent: tuple[str, ...]
     conversation: tuple[str, ...]
     input_tokens: tuple[str, ...]
@@ -138,6 +139,7 @@ def _lens(conventions: list[Convention]) -> Lens:
         names=tuple(each.name for each in conventions),
         roles=tuple(tables("roles")),
         present=tuple(tables("present")),
+        model_inside=tuple(each.model_inside for each in conventions if each.model_inside is not None),
         usage=tuple(each.usage for each in conventions if each.usage is not None),
         failed=tuple(tables("failed")),
         refused=tuple(tables("refused")),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agentguard.call import Usage
 from agentguard.traces.conventions import genai_events
 from agentguard.traces.messages import parsed, text_in
-from agentguard.traces.shapes import is_list
+from agentguard.traces.shapes import bare_name, is_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,8 +83,8 @@ class Request:
 
 def model_name(part: Reading) -> str | None:
     """Return the model that a span names; None when it names none."""
-    value = part.first(part.lens.model)
-    return value if isinstance(value, str) and value else None
+    told = bare_name(part.first(part.lens.model))
+    return told or next((told for inside in part.lens.model_inside if (told := inside(part.span))), None)
 
 
 def answer_text(reading: Reading) -> str | None:

@@ -32,6 +32,16 @@ def text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def bare_name(value: Any) -> str | None:
+    """Return a name; None for anything else. Where an attribute is written as JSON a name has quotes of its own.
+
+    >>> bare_name('gpt-5'), bare_name('"gpt-5"'), bare_name(5)
+    ('gpt-5', 'gpt-5', None)
+    """
+    told = text(value)
+    return told[1:-1] if told is not None and len(told) > 2 and told[0] == told[-1] == '"' else told
+
+
 def from_json(text: str) -> Any:
     """Return what a JSON text says; `NOT_JSON` when it is none, nested too deep, or no Unicode."""
     try:
