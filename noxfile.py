@@ -122,6 +122,13 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON)
+def fuzz_reading(session: nox.Session) -> None:
+    """Try twenty times as many broken inputs on the readers as the tests do."""
+    session.install("-e", ALL)
+    session.run("pytest", "-n", "2", "--timeout", "3600", "tests/fuzz", *session.posargs, env={"AGENTGUARD_FUZZ": "20"})
+
+
+@nox.session(python=PYTHON)
 def atheris(session: nox.Session) -> None:
     """Look for inputs that make the guard raise, guided by coverage; `-- -runs=N` says how many."""
     session.install("-e", ".", "atheris")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentguard import Guard, semconv
+from agentguard import Content, Guard, semconv
 from agentguard.call import ToolCall, ToolResult, Usage
 from agentguard.decision import Action, Decision, Verdict
 from agentguard.testing import captured_spans
@@ -662,6 +662,19 @@ def test_what_the_guard_writes_is_read_back():
     assert {run.run_id for run in found.values()} == {outer.run_id, inner.run_id}
     assert [(run.ending, run.complete) for run in found.values()] == [(Ending.FINISHED, True)] * 2
     assert [step.decision for step in found["h"].steps] == [Decision(Action.ALLOW)] * 2
+
+
+def test_arguments_that_were_shortened_or_redacted_are_missing_and_still_tell_repeats():
+    with captured_spans() as captured:
+        guard = Guard(tracer_provider=captured.provider, content=Content(capture=True))
+        with guard.run(model="m", harness="h") as run:
+            login = run.wrap(lambda name, arguments: "ok")
+            for arguments in ({"password": "hunter2"}, {"password": "other"}, {"text": "y" * 10_000}, {"text": "whole"}):
+                login("login", arguments)
+    (read,) = assemble([from_sdk(each) for each in captured()])
+    assert [step.call.arguments for step in read.steps] == [None, None, None, {"text": "whole"}]
+    assert [step.missing for step in read.steps] == [("arguments",)] * 3 + [()]
+    assert len({step.call_key for step in read.steps}) == 4
 
 
 def from_sdk(ended: Any) -> Span:

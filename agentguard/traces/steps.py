@@ -12,7 +12,7 @@ from agentguard.traces.arguments import NOTHING, Arguments, decode
 from agentguard.traces.calls import failure, same_name
 from agentguard.traces.convention import Role
 from agentguard.traces.results import NOWHERE, Outcome, decode_result
-from agentguard.traces.shapes import text, whole
+from agentguard.traces.shapes import as_text, text, whole
 from agentguard.trajectory import Step
 
 if TYPE_CHECKING:
@@ -140,12 +140,28 @@ def _arguments(entry: Entry, ran: Ran, frame: Frame) -> tuple[Arguments, bool]:
     asked = entry.arguments if entry.asked is not None else NOTHING
     if asked.named is not None:
         return asked, True
-    told = ran.arguments
+    told = _unless_altered(ran.arguments, ran)
     if told.named is None and told.raw is not None:
         told = _by_schema(told, entry.name, frame)
     if told.named is not None or asked.raw is None:
         return told, False
     return asked, True
+
+
+def _unless_altered(told: Arguments, ran: Ran) -> Arguments:
+    """Return nothing for what a guard shortened or took secrets out of before it was written: it equals nothing now.
+
+    The fingerprint is of the whole, so that loops are judged all the same.
+    """
+    guard = ran.guard or _NO_GUARD
+    if not any(guard.get(key) is True for key in _ALTERED):
+        return told
+    return NOTHING if _MARKS.search(told.raw or as_text(told.named)) else told
+
+
+_ALTERED = (semconv.CONTENT_TRUNCATED, semconv.CONTENT_REDACTED)
+_MARKS = re.compile(r"\[redacted\]|\[\.\.\. |\"\[[^\"]*\]\"")
+"""What stands where something was taken out; the attribute alone may speak of the result."""
 
 
 def _by_schema(arguments: Arguments, name: str, frame: Frame) -> Arguments:
