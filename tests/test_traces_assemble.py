@@ -669,8 +669,10 @@ def test_arguments_that_were_shortened_or_redacted_are_missing_and_still_tell_re
         guard = Guard(tracer_provider=captured.provider, content=Content(capture=True))
         with guard.run(model="m", harness="h") as run:
             login = run.wrap(lambda name, arguments: "ok")
-            for arguments in ({"password": "hunter2"}, {"password": "other"}, {"text": "y" * 10_000}, {"text": "whole"}):
-                login("login", arguments)
+            login("login", {"password": "hunter2"})
+            login("login", {"password": "other"})
+            login("login", {"text": "y" * 10_000})
+            login("login", {"text": "whole"})
     (read,) = assemble([from_sdk(each) for each in captured()])
     assert [step.call.arguments for step in read.steps] == [None, None, None, {"text": "whole"}]
     assert [step.missing for step in read.steps] == [("arguments",)] * 3 + [()]

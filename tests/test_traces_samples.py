@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentguard.traces.assemble import assemble
+from agentguard.traces.read import read as read_files
 from agentguard.traces.span import Event, Kind, LogRecord, Span, Status
 from agentguard.trajectory import Ending, Trajectory
 
@@ -178,3 +179,51 @@ def value(tagged: dict[str, Any]) -> Any:
 )
 def test_the_model_is_named_without_what_stands_around_it(sample):
     assert read(sample).key.model == "gpt-5"
+
+
+GEMINI = [
+    ("list_directory", {"dir_path": "."}),
+    ("read_file", {"file_path": "/nonexistent.txt"}),
+    ("nosuch", {"x": 1}),
+    ("run_shell_command", {"command": "echo hello"}),
+    ("list_directory", {"dir_path": "."}),
+]
+CODEX = [
+    ("exec_command", {"cmd": "echo hello"}),
+    ("exec_command", {"cmd": "cat /nonexistent"}),
+    ("nosuch", {"x": 1}),
+    ("update_plan", {"plan": [{"step": "a", "status": "completed"}]}),
+    ("exec_command", {"cmd": "echo hello"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("files", "calls"),
+    [
+        (["gemini-cli__native.jsonl"], GEMINI),
+        (["gemini-cli__native.logs.jsonl"], GEMINI),
+        (["gemini-cli__native.jsonl", "gemini-cli__native.logs.jsonl"], GEMINI),
+        (["codex__native.logs.jsonl"], CODEX),
+    ],
+)
+def test_a_session_of_a_coding_agent_is_one_run_from_spans_or_logs(files, calls):
+    (run,) = read_files([str(SAMPLES / name) for name in files])
+    assert [(step.call.name, step.call.arguments) for step in run.steps] == calls
+    assert [step.turn for step in run.steps] == [1, 2, 3, 4, 5]
+    assert run.key.model in ("gemini-2.5-flash", "gpt-5")
+    assert run.ending is Ending.FINISHED
+    assert run.usage is not None
+    assert (run.usage.input_tokens, run.usage.output_tokens) == (600, 120)
+
+
+def test_calls_that_a_coding_agent_turned_down_are_told_from_those_that_failed():
+    (codex,) = read_files([str(SAMPLES / "codex__native.logs.jsonl")])
+    assert [step.result is not None and step.result.is_error for step in codex.steps] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
+    (gemini,) = read_files([str(SAMPLES / "gemini-cli__native.jsonl")])
+    assert [step.executed for step in gemini.steps] == [True, False, False, True, True]

@@ -12,6 +12,7 @@ from agentguard.traces.grouping import Fragment, fragments
 from agentguard.traces.joining import Entry, Turn, joined
 from agentguard.traces.logs import joined_logs
 from agentguard.traces.outcomes import outcome_of
+from agentguard.traces.records import LOG_TRACE
 from agentguard.traces.requests import Request, model_name, summed
 from agentguard.traces.shapes import is_object, text, whole
 from agentguard.traces.steps import Frame, steps_of
@@ -86,6 +87,8 @@ class Assembler:
     def __init__(self, naming: Naming | None = None) -> None:
         self._naming = naming or Naming()
         self._held: dict[str, list[Fragment]] = {}
+        self._told: set[str] = set()
+        """Conversations that spans tell of; what was logged of them is the same told twice."""
 
     @property
     def holds_back(self) -> bool:
@@ -98,27 +101,39 @@ class Assembler:
             found = fragments(group, trace_id)
             for fragment in found:
                 key = _held_under(fragment)
+                if not fragment.trace_id.startswith(LOG_TRACE):
+                    self._told.add(f"{LOG_TRACE}{_conversation(fragment)}")
                 if key is None:
-                    yield _trajectory([fragment], self._naming, alone=len(found) == 1)
+                    yield _trajectory([fragment], self._naming, _id_in_trace(fragment, alone=len(found) == 1))
                 else:
                     self._held.setdefault(key, []).append(fragment)
 
     def finish(self) -> Iterator[Trajectory]:
-        """Yield the runs that were held back."""
-        held, self._held = self._held, {}
-        for group in held.values():
-            yield _trajectory(group, self._naming, alone=True)
+        """Yield the runs that were held back. After an error it goes on behind the run that gave it."""
+        while self._held:
+            key = next(iter(self._held))
+            group = self._held.pop(key)
+            if key in self._told:
+                continue
+            one_trace = len(group) == 1 and not key.startswith(LOG_TRACE)
+            run_id = _id_in_trace(group[0], alone=True) if one_trace else key.split(" ", 1)[1]
+            yield _trajectory(group, self._naming, run_id)
 
 
 def _held_under(fragment: Fragment) -> str | None:
     """Return the key of a run that may have calls in other traces; None when this is all of it."""
+    if fragment.trace_id.startswith(LOG_TRACE):
+        return fragment.trace_id  # what programs log as they go stands in a trace a turn, or in none
     run_id = _first(fragment, semconv.RUN_ID)
     if run_id is not None:
         return None if _is_whole(fragment) else f"run {run_id}"
-    if fragment.root is not None or any(lane.requests for lane in fragment.lanes.values()):
+    asks = any(lane.requests for lane in fragment.lanes.values())
+    if fragment.root is not None or (asks and any(lane.calls for lane in fragment.lanes.values())):
         return None
     top = fragment.tops[0]
-    conversation = top.first(top.lens.conversation) if top.span.kind != _CLIENT else None
+    conversation = top.first(top.lens.conversation) if asks or top.span.kind != _CLIENT else None
+    if conversation is None and asks:
+        return None
     if conversation is None:
         # The weakest bonds there are: they hold calls of one file together, never those of two.
         resource, file = top.span.resource, top.span.where.rpartition(":")[0].replace(" ", "_")
@@ -165,7 +180,7 @@ def _joined_fragments(group: list[Fragment]) -> Fragment:
     return whole
 
 
-def _trajectory(group: list[Fragment], naming: Naming, *, alone: bool) -> Trajectory:
+def _trajectory(group: list[Fragment], naming: Naming, run_id: str) -> Trajectory:
     fragment = _joined_fragments(group)
     notes: list[str] = []
     if len(group) > 1:
@@ -196,7 +211,7 @@ def _trajectory(group: list[Fragment], naming: Naming, *, alone: bool) -> Trajec
     requests = [request for lane in fragment.lanes.values() for request in lane.requests]
     started, ended = _span_of_time(fragment)
     return Trajectory(
-        run_id=_run_id(fragment, group, alone=alone),
+        run_id=text(_first(fragment, semconv.RUN_ID)) or run_id,
         key=key,
         steps=tuple(steps),
         ending=evidence.ending,
@@ -344,12 +359,11 @@ def _span_of_time(fragment: Fragment) -> tuple[int | None, int | None]:
     return min(starts, default=None), max(ends, default=None)
 
 
-def _run_id(fragment: Fragment, group: list[Fragment], *, alone: bool) -> str:
-    told = _first(fragment, semconv.RUN_ID)
-    if told is not None:
-        return str(told)
-    if len(group) > 1:
-        return _held_under(group[0]).split(" ", 1)[1]  # type: ignore[union-attr]
+def _conversation(fragment: Fragment) -> Any:
+    return next((value for each in fragment.members[:8] if (value := each.first(each.lens.conversation))), None)
+
+
+def _id_in_trace(fragment: Fragment, *, alone: bool) -> str:
     root = fragment.root or fragment.tops[0]
     return fragment.trace_id if alone else f"{fragment.trace_id}/{root.span.span_id}"
 
@@ -369,7 +383,7 @@ def _meta(fragment: Fragment) -> Mapping[str, Any]:
     if top is None:
         return {}
     meta: dict[str, Any] = {"trace_id": fragment.trace_id}
-    conversation = next((value for each in fragment.members[:8] if (value := each.first(each.lens.conversation))), None)
+    conversation = _conversation(fragment)
     if conversation is not None:
         meta["conversation"] = conversation
     if top.span.resource.get("service.name"):

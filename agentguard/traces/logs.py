@@ -10,6 +10,7 @@ from agentguard import semconv
 from agentguard.traces.conventions import BUILT_IN
 from agentguard.traces.conventions.genai_events import EVENTS
 from agentguard.traces.messages import parsed
+from agentguard.traces.reading import read
 from agentguard.traces.records import event_name
 from agentguard.traces.shapes import is_object
 
@@ -26,8 +27,9 @@ Event = tuple[str, int | None, "Mapping[str, Any]"]
 
 def joined_logs(spans: Iterable[Span], logs: Iterable[LogRecord]) -> dict[str, list[Span]]:
     """Return spans by trace: log records of a span become its events, those that stand alone spans of their own."""
-    spans = list(spans)
-    traced = {span.trace_id for span in spans}
+    spans, logs = list(spans), list(logs)
+    # spans that no convention knows tell of no calls, so that log records are not the same calls told twice
+    traced = {span.trace_id for span in spans if read(span) is not None} if logs else set[str]()
     events: dict[tuple[str | None, str], list[Event]] = {}
     alone: list[Span] = []
     for record in logs:

@@ -146,7 +146,7 @@ def _results(value: Any, depth: int) -> Iterator[tuple[str, Answered]]:
 
 
 def _result(part: dict[str, Any]) -> tuple[str, Answered] | None:
-    nested = part.get("toolResult")
+    nested = part.get("toolResult") or part.get("functionResponse") or part.get("function_response")
     if is_object(nested):
         part = nested
     elif text(part.get("type")) not in _RESULT_TYPES and not (

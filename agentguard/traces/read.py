@@ -111,13 +111,21 @@ class Builder:
             yield from [self._counted(trajectory) for trajectory in self._assembler.add(*group)]
         except Exception as error:  # one trace that is stumbled over must not lose the others
             where = next(iter([each.where for each in group[0]] + [each.where for each in group[1]]), "")
-            fault = f"{type(error).__name__}: {error}; please report it with the trace"
-            self.report.skip(where, None, "reader failed", fault)
+            self._failed(where, error)
 
     def finished(self) -> Iterator[Trajectory]:
         """Yield the runs that are spread over several traces."""
-        for trajectory in self._assembler.finish():
-            yield self._counted(trajectory)
+        while self._assembler.holds_back:
+            try:
+                for trajectory in self._assembler.finish():
+                    yield self._counted(trajectory)
+            except Exception as error:
+                self._failed("runs of several traces", error)
+
+    def _failed(self, where: str, error: Exception) -> None:
+        self.report.skip(
+            where, None, "reader failed", f"{type(error).__name__}: {error}; please report it with the trace"
+        )
 
     def _counted(self, trajectory: Trajectory) -> Trajectory:
         self.report.runs += 1

@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     from agentguard.traces.span import LogRecord
 
 EVENT_NAME = "event.name"
+LOG_TRACE = "log "
+"""What the trace id of such a span begins with; the conversation follows."""
 _MILLISECOND = 1_000_000
 
 
 def event_name(record: LogRecord) -> str:
-    """Return the event's name: the record's own, else an attribute, else a body that is nothing but the name."""
-    name = record.event_name or record.attributes.get(EVENT_NAME) or record.body
+    """Return the event's name: an attribute, else the record's own, else a body that is nothing but the name.
+
+    The attribute is asked first because a logging library may put a place in its own source as the record's name.
+    """
+    name = record.attributes.get(EVENT_NAME) or record.event_name or record.body
     return name if isinstance(name, str) else ""
 
 
@@ -30,8 +35,8 @@ def span_of(record: LogRecord, names: Collection[str], conversation: str) -> Spa
     end = record.time_ns or _time(record.attributes.get("event.timestamp"))
     run = record.attributes.get(conversation) or record.trace_id or "unknown"
     return Span(
-        trace_id=f"log {run}",
-        span_id=f"{record.where or id(record)}",
+        trace_id=f"{LOG_TRACE}{run}",
+        span_id=f"{record.where or id(record)}:{_within(record, end)}",  # many records may stand in one line
         name=name,
         start_ns=None if end is None else end - _duration(record.attributes.get("duration_ms")),
         end_ns=end,
@@ -40,6 +45,11 @@ def span_of(record: LogRecord, names: Collection[str], conversation: str) -> Spa
         resource=record.resource,
         where=record.where,
     )
+
+
+def _within(record: LogRecord, end: int | None) -> Any:
+    ids = (record.attributes.get(key) for key in ("call_id", "tool_call_id", "tool_use_id", "request_id"))
+    return next((each for each in ids if each), end)
 
 
 def _time(value: Any) -> int | None:

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from agentguard.traces.span import LogRecord, Span
 
 _EVENTS = {"codex.tool_result": Role.TOOL, "codex.sse_event": Role.MODEL}
-_COMPLETED = "response.completed"
+_TOKENS = "input_token_count"
 
 
 def from_log(record: LogRecord) -> Span | None:
-    """Return a span for a tool result, or for the end of a streamed model response."""
-    kind = record.attributes.get("event.kind")
-    return None if kind is not None and kind != _COMPLETED else span_of(record, _EVENTS, "conversation.id")
+    """Return a span for a tool result, or for the event of a streamed model response that has its tokens."""
+    streamed = "event.kind" in record.attributes
+    return None if streamed and _TOKENS not in record.attributes else span_of(record, _EVENTS, "conversation.id")
 
 
 CONVENTION = Convention(
@@ -31,7 +31,7 @@ CONVENTION = Convention(
     failed={"success": frozenset({False, "false"})},
     model=("model", "slug"),
     conversation=("conversation.id",),
-    input_tokens=("input_token_count",),
+    input_tokens=(_TOKENS,),
     output_tokens=("output_token_count",),
     cached_tokens=("cached_token_count",),
     from_log=from_log,

@@ -23,10 +23,10 @@ def from_log(record: LogRecord) -> Span | None:
 
 CONVENTION = Convention(
     name="gemini_cli",
-    markers=frozenset({EVENT_NAME, "input-json", "output-json"}),
+    markers=frozenset({EVENT_NAME, "input-json", "output-json", "gen_ai.tool.call_id"}),
     roles={EVENT_NAME: _EVENTS},
     tool_name=("function_name",),
-    call_id=("tool_call_id", "call_id"),
+    call_id=("gen_ai.tool.call_id", "tool_call_id", "call_id"),
     arguments=("function_args", "input-json"),
     result=("output-json",),
     failed={"success": frozenset({False, "false"})},
