@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentguard.call import Usage
 from agentguard.traces.assemble import assemble
 from agentguard.traces.read import read as read_files
 from agentguard.traces.span import Event, Kind, LogRecord, Span, Status
@@ -227,3 +229,21 @@ def test_calls_that_a_coding_agent_turned_down_are_told_from_those_that_failed()
     ]
     (gemini,) = read_files([str(SAMPLES / "gemini-cli__native.jsonl")])
     assert [step.executed for step in gemini.steps] == [True, False, False, True, True]
+
+
+def test_claude_code_tells_arguments_in_its_logs_and_results_in_its_spans():
+    (logs,) = read_files([str(SAMPLES / "claude-code__native.logs.jsonl")])
+    assert [(step.call.name, step.call.arguments) for step in logs.steps] == [
+        ("Bash", {"command": "echo hello", "description": "say"}),
+        ("Read", {"file_path": "/nonexistent.txt"}),
+        ("Bash", {"command": "exit 3", "description": "fail"}),
+        ("Bash", {"command": "echo hello", "description": "say"}),
+    ]
+    (spans,) = read_files([str(SAMPLES / "claude-code__native.jsonl")])
+    assert [step.call.name for step in spans.steps] == ["Bash", "Read", "Bash", "Bash"]
+    told = [step.result for step in spans.steps if step.result is not None]
+    assert [result.is_error for result in told] == [False, True, True, False]
+    assert (told[0].content, told[2].content) == ("hello", "Shell command failed")
+    assert spans.ending is logs.ending is Ending.FINISHED
+    assert spans.usage == Usage(660, 120, 60)
+    assert logs.usage == Usage(660, 120, 60, Decimal("0.003618"))

@@ -82,6 +82,11 @@ class Ran:
         if self._arguments is not None:
             self._arguments = _better(self._arguments, inner.told_arguments())
 
+    def add_part(self, reading: Reading) -> None:
+        """Take over what a nameless span inside knows of how the call went."""
+        self.parts.append(reading)
+        self._outcome = None
+
     def is_same(self, other: Ran) -> bool:
         """Whether two nested spans can be one call: same name, ids and arguments that do not conflict."""
         if not same_name(self.name, other.name):

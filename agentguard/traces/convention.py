@@ -31,6 +31,8 @@ class Role(enum.IntEnum):
     """An agent being made; no run."""
     STARTED = 7
     """The note that a run began, written before anything else."""
+    INSIDE = 8
+    """A part of the tool call around it, which may know more of how that went."""
 
 
 class Asked(NamedTuple):

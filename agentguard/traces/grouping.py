@@ -314,7 +314,18 @@ def _place_call(fragment: Fragment, place: _Place, names: _Names) -> _Place:
     return place._replace(call=call, request=None)
 
 
-_PLACERS = {Role.AGENT: _place_agent, Role.MODEL: _place_request, Role.TOOL: _place_call}
+def _place_inside(fragment: Fragment, place: _Place, names: _Names) -> _Place:
+    if place.call is not None:
+        place.call.add_part(place.reading)
+    return place
+
+
+_PLACERS = {
+    Role.AGENT: _place_agent,
+    Role.MODEL: _place_request,
+    Role.TOOL: _place_call,
+    Role.INSIDE: _place_inside,
+}
 
 
 def _lane(fragment: Fragment, place: _Place) -> Lane:

@@ -34,6 +34,7 @@ CONVENTION = Convention(
             "interaction": Role.AGENT,
             "llm_request": Role.MODEL,
             "tool": Role.TOOL,
+            "tool.execution": Role.INSIDE,
         },
         EVENT_NAME: _EVENTS,
     },

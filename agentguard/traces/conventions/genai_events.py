@@ -55,12 +55,13 @@ def arguments(span: Span) -> Any:
 def result(span: Span) -> Any:
     """Return the result of a tool span: the message of its choice, or the content of Claude Code's output event."""
     for name, _, attributes in span.events:
-        if name in _RESULTS:
-            return attributes.get(_RESULTS[name])
+        for key in _RESULTS.get(name, ()):
+            if key in attributes:
+                return attributes[key]
     return None
 
 
-_RESULTS = {CHOICE: "message", "tool.output": "content"}
+_RESULTS = {CHOICE: ("message",), "tool.output": ("content", "output")}
 
 
 def _input_part(attributes: Any) -> Any:
