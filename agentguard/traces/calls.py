@@ -129,6 +129,8 @@ class Ran:
     @property
     def refused(self) -> bool:
         """Whether a span says that the call never reached the tool."""
+        if len(self.parts) == 1:
+            return refused_by_attribute(self.parts[0])
         return any(refused_by_attribute(part) for part in self.parts)
 
 

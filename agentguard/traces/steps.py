@@ -153,13 +153,12 @@ def _unless_altered(told: Arguments, ran: Ran) -> Arguments:
 
     The fingerprint is of the whole, so that loops are judged all the same.
     """
-    guard = ran.guard or _NO_GUARD
-    if not any(guard.get(key) is True for key in _ALTERED):
+    guard = ran.guard
+    if guard is None or not (guard.get(semconv.CONTENT_TRUNCATED) or guard.get(semconv.CONTENT_REDACTED)):
         return told
     return NOTHING if _MARKS.search(told.raw or as_text(told.named)) else told
 
 
-_ALTERED = (semconv.CONTENT_TRUNCATED, semconv.CONTENT_REDACTED)
 _MARKS = re.compile(r"\[redacted\]|\[\.\.\. |\"\[[^\"]*\]\"")
 """What stands where something was taken out; the attribute alone may speak of the result."""
 
