@@ -63,38 +63,54 @@ class GuardedClient(sdk.ClaudeSDKClient):
         self, options: ClaudeAgentOptions | None = None, transport: Transport | None = None, *, run: Run | None = None
     ) -> None:
         """Guard by `run`; None means the run whose `with` block `connect` or, later, `query` is called in."""
-        self._session = Session(options or sdk.ClaudeAgentOptions(), run)
+        self._unguarded = options or sdk.ClaudeAgentOptions()
+        super().__init__(self._unguarded, transport)
+        self._run = run
+        self._session: Session | None = None
+        """What guards the connection; None while there is none."""
         self._pump: asyncio.Task[None] | None = None
-        super().__init__(self._session.options, transport)
 
     async def connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None = None) -> None:
         """As the SDK's; AgentGuardError when no run is active."""
-        self._session.enter()
-        with elsewhere(self._session.running):  # the SDK's tasks, which run tools of this process, start in here
+        session = Session(self._unguarded, self._run)
+        session.enter()
+        self._session, self.options = session, session.options
+        with elsewhere(session.running):  # the SDK's tasks, which run tools of this process, start in here
             await super().connect(prompt)
-        self._pump = asyncio.create_task(self._session.pump(super().receive_messages()))
+        session.is_busy = prompt is not None
+        self._pump = asyncio.create_task(session.pump(super().receive_messages()))
 
     async def query(self, prompt: str | AsyncIterable[dict[str, Any]], session_id: str = "default") -> None:
         """As the SDK's; RunHalted when the run was halted."""
-        run = self._session.enter()
-        if run.halted is not None:
-            raise RunHalted(run.halted, run.trajectory)
+        if self._session is not None:
+            run = self._session.enter()
+            if run.halted is not None:
+                raise RunHalted(run.halted, run.trajectory)
+            self._session.is_busy = True
         await super().query(prompt, session_id)
 
     async def receive_messages(self) -> AsyncGenerator[Message]:
         """As the SDK's; RunHalted in place of the result of a run that was halted."""
-        async for message in self._session.messages(self.interrupt):
+        session = self._session
+        async for message in super().receive_messages() if session is None else session.messages(self.interrupt):
             yield message
 
     async def disconnect(self) -> None:
         """As the SDK's, after interrupting a turn that is under way. Calls that still run count as cancelled."""
         try:
-            # When its input ends the CLI goes on for seconds, and asks no hook any more (seen in 2.1.332).
-            await self._session.stop(self.interrupt)
+            if self._session is not None:
+                # When its input ends the CLI goes on for seconds, and asks no hook any more (seen in 2.1.332).
+                await self._session.stop(self.interrupt)
+        finally:
+            await self._left()
+
+    async def _left(self) -> None:
+        session, pump, self._session, self._pump = self._session, self._pump, None, None
+        try:
             await super().disconnect()
         finally:
-            await self._session.close(self._pump)
-            self._pump = None
+            if session is not None:
+                await session.close(pump)
 
 
 async def _streamed(prompt: str) -> AsyncGenerator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from agentguard.tools import Tool, declare
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from claude_agent_sdk import SdkMcpTool
 
 __all__ = ["declared"]
+
+_record: Any = TypedDict  # called with names that no type checker can know
 
 
 def declared(tools: Iterable[SdkMcpTool[Any]]) -> list[Tool]:
@@ -23,9 +25,11 @@ def declared(tools: Iterable[SdkMcpTool[Any]]) -> list[Tool]:
 
 def _schema(tool: SdkMcpTool[Any]) -> Mapping[str, Any] | None:
     given: Any = tool.input_schema
-    if isinstance(given, Mapping) and isinstance(given.get("type"), str):
-        return given
-    fields: Any = given if isinstance(given, type) else TypedDict(tool.name, dict(given))  # type: ignore[operator]
-    (made,) = declare(fields)
-    # The SDK tells the model nothing of that, and its tools take arguments that they do not know.
-    return {word: value for word, value in (made.schema or {}).items() if word != "additionalProperties"}
+    if isinstance(given, Mapping):
+        fields = cast("Mapping[str, Any]", given)
+        if isinstance(fields.get("type"), str):
+            return fields
+        given = _record(tool.name, dict(fields))
+    (made,) = declare(given)
+    # The SDK tells the model no more, and lets arguments through that it does not know.
+    return {word: value for word, value in (made.schema or {}).items() if word not in ("title", "additionalProperties")}

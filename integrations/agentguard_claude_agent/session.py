@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from claude_agent_sdk import (
     AssistantMessage,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from agentguard.attempt import Attempt
 
-__all__ = ["Session"]
+__all__ = ["Session", "recorded"]
 
 _PATIENCE: Final = 86_400.0
 """Seconds that the CLI waits for a decision: approving a call may take as long as a person takes. Its own default is
@@ -60,8 +60,10 @@ class Session:
         self._stopped = asyncio.Event()
         """Set when the CLI was stopped, or where nothing halted."""
         self._stopped.set()
-        self._busy = False
-        """Whether the CLI is at work."""
+        self.is_busy = False
+        """Whether the main agent is at work on a turn."""
+        self._agents: set[str] = set()
+        """Sub-agents that are at work, by id; the latest CLI has them in the background, where they outlive a turn."""
         self._turns = Turns()
         self._meter = Meter(fresh=not (options.resume or options.continue_conversation))
         self._partial = options.include_partial_messages
@@ -93,7 +95,7 @@ class Session:
         except Exception as error:
             self._inbox.put_nowait(error)
         finally:
-            self._busy = False
+            self.is_busy = False
             self._turns.end()
             self._inbox.put_nowait(None)
             await messages.aclose()  # type: ignore[attr-defined] # generators all, declared as iterators
@@ -102,11 +104,15 @@ class Session:
         """Yield the messages; a halt interrupts the CLI and is raised in place of the result."""
         while (message := await self._inbox.get()) is not None:
             if isinstance(message, RunHalted):
-                await self.stop(interrupt)
+                in_turn = self.is_busy
+                await self._stop_halted(interrupt, message)
+                if not in_turn:  # it was an agent in the background, and no result follows
+                    break
             elif isinstance(message, BaseException):
                 raise message
             elif isinstance(message, ResultMessage) and self.run.halted is not None:
-                break
+                if self._stopped.is_set():  # else the halt comes next
+                    break
             else:
                 yield message
         if message is None:
@@ -115,10 +121,21 @@ class Session:
             raise RunHalted(self.run.halted, self.run.trajectory)
 
     async def stop(self, interrupt: Callable[[], Awaitable[None]]) -> None:
-        """Interrupt the turn that is under way, if one is, and let the hooks answer that waited for it."""
-        if self._busy:
-            await interrupt()
-        self._stopped.set()
+        """Interrupt the agents that are at work, if any are, and let the hooks answer that waited for it."""
+        at_work = self.is_busy or bool(self._agents)
+        self.is_busy = False
+        self._agents.clear()
+        try:
+            if at_work:
+                await interrupt()
+        finally:
+            self._stopped.set()
+
+    async def _stop_halted(self, interrupt: Callable[[], Awaitable[None]], halt: RunHalted) -> None:
+        try:
+            await self.stop(interrupt)
+        except Exception as error:  # a CLI that does not answer does not undo the halt
+            raise halt from error
 
     async def close(self, pump: asyncio.Task[None] | None) -> None:
         """Give back what calls hold that were cut off."""
@@ -129,7 +146,8 @@ class Session:
             self._cancel(call)
 
     def _note(self, message: Message) -> None:
-        self._busy = not isinstance(message, ResultMessage)
+        if isinstance(message, (ResultMessage, StreamEvent)):
+            self.is_busy = isinstance(message, StreamEvent)
         if isinstance(message, AssistantMessage):
             for block in _asked(message):
                 call = self._call(block.name, block.input, block.id)
@@ -143,10 +161,12 @@ class Session:
 
     def _came(self, block: ToolResultBlock) -> None:
         """Settle a call that no hook settled: it was not permitted, or the CLI knows no such tool."""
-        result = ToolResult(_text(block.content), bool(block.is_error))
+        result = ToolResult(recorded(block.content), bool(block.is_error))
         call, inside = self._unseen.pop(block.tool_use_id, (None, None))
         if call is None:
             self._settle(block.tool_use_id, result)
+            return
+        if self.run.halted is not None:
             return
         try:
             with self._in(self._lanes.get(inside or "")):
@@ -195,7 +215,7 @@ class Session:
         return {}
 
     async def _after(self, told: Any, call_id: str | None, context: Any) -> dict[str, Any]:
-        self._settle(call_id, ToolResult(_text(told["tool_response"])))
+        self._settle(call_id, ToolResult(recorded(told["tool_response"])))
         return {}
 
     async def _failed(self, told: Any, call_id: str | None, context: Any) -> dict[str, Any]:
@@ -215,12 +235,14 @@ class Session:
         return {}
 
     async def _started(self, told: Any, call_id: str | None, context: Any) -> dict[str, Any]:
+        self._agents.add(told["agent_id"])
         self._lane(told)
         return {}
 
     async def _ended(self, told: Any, call_id: str | None, context: Any) -> dict[str, Any]:
         """Give back what calls of the sub-agent hold that nothing came back of."""
         lane = self._lane(told)
+        self._agents.discard(told["agent_id"])
         for call in [call for call, attempt in self._attempts.items() if attempt.lane == lane]:
             self._cancel(call)
         return {}
@@ -237,9 +259,9 @@ class Session:
     # --- calls ---------------------------------------------------------------------------------------------
 
     def _call(self, name: str, arguments: Mapping[str, Any], call_id: str | None) -> ToolCall:
-        return ToolCall(self._name(name), arguments, call_id)
+        return ToolCall(self.name_of(name), arguments, call_id)
 
-    def _name(self, name: str) -> str:
+    def name_of(self, name: str) -> str:
         """Return the name that a tool is judged by: an MCP tool's own where that is clear, else the CLI's."""
         declared = self.run.guard.tools
         server, _, own = name.removeprefix("mcp__").partition("__")
@@ -293,21 +315,22 @@ def _denied(feedback: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}}
 
 
-def _text(content: Any) -> Any:
+def recorded(content: Any) -> Any:
     """Return what a tool gave back: the text of blocks that are all text, anything else as it is but for its times."""
-    if isinstance(content, list) and all(isinstance(block, dict) and "text" in block for block in content):
-        return "\n".join(block["text"] for block in content)
+    if isinstance(content, list):
+        blocks = cast("list[Any]", content)
+        is_text = all(isinstance(block, dict) and "text" in block for block in blocks)
+        return "\n".join(block["text"] for block in blocks) if is_text else blocks
     if isinstance(content, dict):
-        return {key: value for key, value in content.items() if key not in _TIMES}
+        fields = cast("dict[str, Any]", content)
+        return {name: value for name, value in fields.items() if name not in _TIMES}
     return content
 
 
 def _in_process(servers: Any) -> frozenset[str]:
     """Return the servers whose tools are functions of this process, by the names that the CLI makes of theirs."""
-    if not isinstance(servers, dict):
+    if not isinstance(servers, dict):  # a path or JSON, where no server is of this process
         return frozenset()
-    return frozenset(
-        re.sub(r"[^a-zA-Z0-9_-]", "_", name)
-        for name, server in servers.items()
-        if isinstance(server, dict) and server.get("type") == "sdk"
-    )
+    named = cast("dict[str, Any]", servers)
+    ours = [name for name, server in named.items() if server.get("type") == "sdk"]
+    return frozenset(re.sub(r"[^a-zA-Z0-9_-]", "_", name) for name in ours)

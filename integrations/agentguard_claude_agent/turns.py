@@ -69,6 +69,7 @@ class Turns:
     def _note_event(self, event: Mapping[str, Any]) -> None:
         if event["type"] == "message_start":
             self._finish()
+            self._whole = {call: future for call, future in self._whole.items() if not future.done()}
             self._coming = Turn(event["message"]["id"])
         elif event["type"] == "message_stop":
             self._finish()

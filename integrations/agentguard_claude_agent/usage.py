@@ -57,8 +57,8 @@ class Meter:
             message = event["message"]
             self._coming = _Coming(message["id"], message["model"], dict(message.get("usage") or {}))
         elif event["type"] == "message_delta" and self._coming is not None:
-            counts = {name: count for name, count in (event.get("usage") or {}).items() if count is not None}
-            self._coming.used.update(counts)
+            counts: Mapping[str, Any] = event.get("usage") or {}
+            self._coming.used.update((name, count) for name, count in counts.items() if count is not None)
         elif event["type"] == "message_stop" and self._coming is not None:
             self._charge(run, _usage(self._coming.used), self._coming.model)
             self._last[None], self._coming = self._coming.id, None

@@ -65,7 +65,7 @@ def served(
 
 
 @contextmanager
-def configured(url: str, tools: Mapping[str, Callable[..., Any]], **settings: Any) -> Iterator[ClaudeAgentOptions]:
+def configured(url: str, tools: Mapping[str, Callable[..., Any]], /, **settings: Any) -> Iterator[ClaudeAgentOptions]:
     """Give options for the real CLI in an empty home that reaches nothing but the server at `url`."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         environment = {
