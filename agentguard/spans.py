@@ -129,10 +129,19 @@ class SpanWriter:
         else:
             run = RunSpan(self, self._root(attributes, agent, parent), attributes, owned=True)
         if run.recording:
-            self.tracer.start_span(semconv.RUN_STARTED, run.context, attributes=attributes).end()
+            marks = {**attributes, semconv.OI_SPAN_KIND: "CHAIN"} if self.openinference else attributes
+            self.tracer.start_span(semconv.RUN_STARTED, run.context, attributes=marks).end()
             if self.openinference:
-                run.span.set_attribute(semconv.OI_SPAN_KIND, "AGENT")
+                run.span.set_attributes(self._root_panes(run, attributes.get(semconv.RUN_TASK)))
         return run
+
+    def _root_panes(self, run: RunSpan, task: str | None) -> dict[str, str]:
+        """Return what shows a run as an agent that was given a task; what a framework says of its own span stays."""
+        panes = {semconv.OI_SPAN_KIND: "AGENT"}
+        if run.fills_panes and task is not None:
+            panes[semconv.OI_INPUT_VALUE] = self.content.redact_text(task)
+            panes[semconv.OI_INPUT_MIME] = "text/plain"
+        return panes
 
     def _root(self, attributes: dict[str, Any], agent: str | None, parent: RunSpan | None) -> Span:
         """Start the span of a run; a child run in a thread without context hangs under its parent all the same."""
@@ -166,6 +175,8 @@ class RunSpan:
         if writer.openinference:
             self._common[semconv.OI_SPAN_KIND] = "TOOL"
         self.captures = writer.content.capture
+        self.fills_panes = owned and self.captures and writer.openinference
+        """Whether the root tells task and ending where backends look for input and output."""
         self._refusals = 0
         self._found: dict[str, tuple[int, Action]] = {}
         """How often each code was found, and the strongest action it asked for."""
@@ -337,6 +348,12 @@ class RunSpan:
             semconv.RUN_CACHED_TOKENS: usage.cached_tokens if usage else None,
             semconv.RUN_COST_USD: float(usage.cost_usd) if usage and usage.cost_usd is not None else None,
         }))  # fmt: skip
+        if self.fills_panes:
+            told = {"ending": str(ending), "halt_code": halt_code, "outcome": outcome, "steps": steps}
+            self.span.set_attributes({
+                semconv.OI_OUTPUT_VALUE: self.writer.content.as_json(_without_none(told)),
+                semconv.OI_OUTPUT_MIME: "application/json",
+            })  # fmt: skip
         if ending in (Ending.HALTED, Ending.FAILED):
             self.span.set_status(Status(StatusCode.ERROR, f"{ending}: {halt_code}" if halt_code else str(ending)))
 

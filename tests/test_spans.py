@@ -722,6 +722,38 @@ def test_the_kinds_of_openinference_need_no_content(captured: CapturedSpans):
     assert "input.value" not in told
 
 
+def test_the_root_tells_task_and_ending_where_backends_look_for_input_and_output(captured: CapturedSpans):
+    checked = guard(captured, content=Content(capture=True), openinference=True)
+    with started(checked, task="mail boss, api_key=hunter2") as run:
+        run.wrap(answer)("search", {"q": 1})
+        run.finish(outcome=True)
+    told = root(captured).attributes or {}
+    assert (told["input.value"], told["input.mime_type"]) == ("mail boss, api_key=[redacted]", "text/plain")
+    assert told["output.value"] == '{"ending":"finished","outcome":true,"steps":1}'
+    assert told["output.mime_type"] == "application/json"
+
+
+def test_a_root_without_content_or_of_a_framework_keeps_its_panes(captured: CapturedSpans):
+    with started(guard(captured, content=Content(), openinference=True), task="t"):
+        pass
+    assert not {"input.value", "output.value"} & set(root(captured).attributes or {})
+    checked = guard(captured, content=Content(capture=True), openinference=True)
+    marks = {"gen_ai.operation.name": "invoke_agent", "input.value": "what they say"}
+    tracer = captured.provider.get_tracer("framework")
+    with tracer.start_as_current_span("theirs", attributes=marks), started(checked, task="t"):
+        pass
+    (theirs,) = captured("theirs")
+    assert (theirs.attributes or {})["input.value"] == "what they say"
+    assert "output.value" not in (theirs.attributes or {})
+
+
+def test_the_record_of_a_start_is_no_model_call(captured: CapturedSpans):
+    with started(guard(captured, content=Content(), openinference=True), model="m"):
+        pass
+    (mark,) = [span.attributes or {} for span in captured() if span.name == "agentguard.run_started"]
+    assert mark["openinference.span.kind"] == "CHAIN"
+
+
 # ---------------------------------------------------------------- names and types
 
 TYPES: dict[str, type] = {

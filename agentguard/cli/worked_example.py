@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentguard.guard import Guard
 from agentguard.matching import Call, Match
@@ -13,6 +13,9 @@ from agentguard.recorder import record
 from agentguard.reference import Reference
 from agentguard.spans import Content
 from agentguard.wrapping import Feedback
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 STEP_BUDGET = 5
 TASK = "make the failing test pass"
@@ -79,15 +82,26 @@ def run(folder: Path, mode: Mode) -> None:
     """Let the agent mend the project under a guard, and record its spans into the folder."""
     from opentelemetry.sdk.trace import TracerProvider
 
-    project, provider = Project(), TracerProvider()
-    tools = {tool.__name__: tool for tool in project.tools()}
+    provider = TracerProvider()
     with record(folder, tracer_provider=provider, compress=False):
-        guard = Guard(
-            policy(mode), tools=project.tools(), tracer_provider=provider, content=Content(capture=True), quiet=True
-        )
-        with guard.run(model="scripted", harness=f"demo, guard {_WORDS[mode]}", task=TASK) as run:
-            _converse(run.wrap(lambda name, arguments: tools[name](**arguments)))
-            run.finish(outcome=project.run_tests() == "1 passed")
+        trace(provider, mode)
+
+
+def trace(provider: TracerProvider, mode: Mode, *, openinference: bool = False) -> None:
+    """Let the agent mend the project under a guard that writes its spans, with content, to a provider."""
+    project = Project()
+    tools = {tool.__name__: tool for tool in project.tools()}
+    guard = Guard(
+        policy(mode),
+        tools=project.tools(),
+        tracer_provider=provider,
+        content=Content(capture=True),
+        openinference=openinference,
+        quiet=True,
+    )
+    with guard.run(model="scripted", harness=f"demo, guard {_WORDS[mode]}", task=TASK) as run:
+        _converse(run.wrap(lambda name, arguments: tools[name](**arguments)))
+        run.finish(outcome=project.run_tests() == "1 passed")
 
 
 _WORDS = {Mode.OBSERVE: "observing", Mode.ENFORCE: "enforcing"}
