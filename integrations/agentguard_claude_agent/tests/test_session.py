@@ -219,16 +219,16 @@ def test_a_call_that_is_not_permitted_holds_nothing():
 
 
 def test_hooks_and_stream_events_stay_the_callers_own():
-    told: list[str] = []
+    names: list[str] = []
 
     async def tell(given: Any, call: str | None, context: Any) -> Any:
-        told.append(given["tool_name"])
+        names.append(given["tool_name"])
         return {}
 
     settings = {"hooks": {"PreToolUse": [sdk.HookMatcher(hooks=[tell])]}}
     with scripted(asking("a"), **settings) as (_, options), opened():
         messages = asyncio.run(all_of(query(prompt="go", options=options)))
-    assert told == ["mcp__tools__search"]
+    assert names == ["mcp__tools__search"]
     assert "StreamEvent" not in {type(message).__name__ for message in messages}
 
 
@@ -409,6 +409,55 @@ def test_a_price_that_the_cli_guessed_is_not_known():
         Meter(fresh=True).note(result(0.25, costBasis="unknown"), run)
     assert run.trajectory.usage is not None
     assert run.trajectory.usage.cost_usd is None
+
+
+# --- hooks, one by one -------------------------------------------------------------------------------------
+
+
+def told(session: Session, event: str, call: str | None = None, **given: Any) -> Any:
+    """Call the guard's hook of an event as the SDK does."""
+    hook = session.options.hooks[event][0].hooks[0]  # type: ignore[index]
+    return asyncio.run(hook({"hook_event_name": event, **given}, call, {"signal": None}))  # type: ignore[arg-type]
+
+
+def begun(run: Run) -> Session:
+    """Return a session in which a sub-agent's call is under way."""
+    session = Session(sdk.ClaudeAgentOptions(), run)
+    agent = {"agent_id": "a1", "agent_type": "finder"}
+    told(session, "SubagentStart", **agent)
+    assert told(session, "PreToolUse", "sub-0", tool_name="Bash", tool_input={}, **agent) == {}
+    assert run.ledger.steps == 1
+    return session
+
+
+def test_an_interrupted_call_holds_nothing():
+    with opened() as run:
+        told(begun(run), "PostToolUseFailure", "sub-0", error="interrupted", is_interrupt=True)
+        assert run.ledger.steps == 0
+
+
+def test_what_a_sub_agent_left_open_holds_nothing():
+    with opened() as run:
+        told(begun(run), "SubagentStop", agent_id="a1", agent_type="finder")
+        assert run.ledger.steps == 0
+    assert run.trajectory.steps[0].lane == "finder:a1"
+
+
+def test_after_a_halt_no_prompt_reaches_the_model():
+    with opened() as run:
+        session = Session(sdk.ClaudeAgentOptions(), run)
+        assert told(session, "UserPromptSubmit", prompt="go") == {}
+        with scripted(asking(*"aaaaaaaa")) as (_, options):
+            assert isinstance(asyncio.run(outcome(query(prompt="go", options=options))), RunHalted)
+        assert told(session, "UserPromptSubmit", prompt="go on")["continue_"] is False
+
+
+def test_news_of_the_background_are_no_message_of_the_user():
+    with opened() as run:
+        session = Session(sdk.ClaudeAgentOptions(), run)
+        told(session, "UserPromptSubmit", prompt="<task-notification>done</task-notification>")
+        run.returned(run.begin(ToolCall("search", {})), "no hits")
+    assert run.trajectory.steps[0].user_turn is False
 
 
 # --- declaring ---------------------------------------------------------------------------------------------
