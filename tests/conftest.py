@@ -11,6 +11,8 @@ from hypothesis import settings
 
 from agentguard import IntegrationMissing
 
+settings.register_profile("untimed", deadline=None)  # a busy machine is no fault of the code
+settings.load_profile("untimed")
 settings.register_profile("fuzz", deadline=None, max_examples=5_000)
 settings.register_profile("fuzz-short", deadline=None, max_examples=500)
 

@@ -42,7 +42,7 @@ def written(path: Path, *runs: dict[str, Any]) -> Path:
 def test_runs_without_a_fault_are_ready(agentguard: Command, tmp_path: Path):
     code, out, err = agentguard("score", written(tmp_path / "a.jsonl", run("r1", "a", "b")))
     assert (code, err) == (0, "")
-    assert out.splitlines()[-1] == "READY: 1 runs, 2 calls: 1 pass, 0 fail, 0 could not be scored"
+    assert out.splitlines()[-1] == "READY: 1 run, 2 calls: 1 pass, 0 fail, 0 could not be scored"
 
 
 def test_a_failing_run_is_told_with_every_reason(agentguard: Command, tmp_path: Path):
@@ -60,7 +60,7 @@ def test_what_cannot_be_scored_is_a_third_outcome(agentguard: Command, tmp_path:
     code, out, _ = agentguard("score", written(tmp_path / "a.jsonl", blind))
     assert (code, out.splitlines()[-1]) == (
         3,
-        "NOT ENOUGH DATA: 1 runs, 2 calls: 0 pass, 0 fail, 1 could not be scored",
+        "NOT ENOUGH DATA: 1 run, 2 calls: 0 pass, 0 fail, 1 could not be scored",
     )
 
 
@@ -68,7 +68,7 @@ def test_runs_that_cannot_be_scored_are_counted_by_reason(agentguard: Command, t
     blind = run("r2") | {"steps": [{"tool": "a", "args": None}, {"tool": "a", "args": None}]}
     _, out, _ = agentguard("score", written(tmp_path / "a.jsonl", run("r1", "a"), blind))
     assert (
-        "1 runs not scored in full: neither arguments nor fingerprints of neighbouring calls were recorded"
+        "1 run not scored in full: neither arguments nor fingerprints of neighbouring calls were recorded"
         in out.splitlines()
     )
 
@@ -105,10 +105,10 @@ def test_json_carries_totals_rates_reasons_and_scores(agentguard: Command, tmp_p
 def test_a_run_without_a_harness_is_filed_under_unknown_with_one_warning(agentguard: Command, tmp_path: Path):
     path = written(tmp_path / "a.jsonl", run("r1", "a", harness=None), run("r2", "a", harness=None))
     code, out, _ = agentguard("score", path)
-    warnings = [line for line in out.splitlines() if "no harness" in line]
+    warnings = [line for line in out.splitlines() if "without a harness" in line]
     assert code == 0
     assert warnings == [
-        "2 runs name no harness and are filed under unknown: their figures compare with nothing; name it by --harness"
+        "2 runs without a harness, filed under unknown: such figures compare with nothing; name it by --harness"
     ]
 
 
@@ -225,7 +225,7 @@ def test_runs_are_held_against_the_reference_of_their_task(agentguard: Command, 
     assert "     1. expected c, not called" in lines
     assert "     2. b: arguments differ from those expected: n (call 2)" in lines
     assert "     3. 4 steps against a budget of 3 (call 4)" in lines
-    assert "1 runs have no reference and were not matched" in lines
+    assert "1 run without a reference, not matched" in lines
 
 
 def test_selection_and_arguments_are_two_numbers(agentguard: Command, tmp_path: Path, references: Path):

@@ -29,7 +29,10 @@ ONLY_OFFLINE = (
     "typer",
 )
 EFFECTS = {"asyncio", "opentelemetry", "os", "random", "socket", "subprocess", "time", "urllib"}
-FRAMEWORKS = ("anthropic", "crewai", "fastmcp", "google.adk", "langchain", "mcp", "openai", "agents", "pydantic_ai")
+FRAMEWORKS = (
+    "agent_framework", "agents", "anthropic", "claude_agent_sdk", "crewai", "fastmcp", "google.adk", "langchain",
+    "llama_index", "mcp", "openai", "pydantic_ai", "smolagents", "strands",
+)  # fmt: skip
 
 
 def test_imports_only_go_down_the_floors():

@@ -73,4 +73,4 @@ def test_the_command_shows_its_figures(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
     with pytest.raises(SystemExit):
         main(["score", str(tmp_path / "a.jsonl"), "--metric", "first_call"])
-    assert "m + h: first_call mean 6 over 1 runs, 1 could not be scored" in capsys.readouterr().out.splitlines()
+    assert "m + h: first_call mean 6 over 1 run, 1 could not be scored" in capsys.readouterr().out.splitlines()

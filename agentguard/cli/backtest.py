@@ -74,11 +74,11 @@ def _as_dict(one: Backtest) -> dict[str, Any]:
 
 
 def _show(console: Console, found: Summary, tested: list[Backtest], limit: int) -> None:
-    from agentguard.report.terminal import clean, share
+    from agentguard.report.terminal import clean, counted, share
 
     calls = sum(len(one.decisions) for one in tested)
-    console.print(f"{found.runs:,} runs, {calls:,} calls")
-    console.print(f"halted:  {found.halted:,} runs ({share(found.halted / found.runs)})")
+    console.print(f"{counted(found.runs, 'run')}, {counted(calls, 'call')}")
+    console.print(f"halted:  {counted(found.halted, 'run')} ({share(found.halted / found.runs)})")
     for word, halted, of in (
         ("successes", found.halted_successes, found.successes),
         ("failures", found.halted_failures, found.failures),
@@ -86,8 +86,8 @@ def _show(console: Console, found: Summary, tested: list[Backtest], limit: int) 
         console.print(f"  of the {of:,} {word}: {halted:,} ({share(halted / of if of else None)})")
     for code, count in found.codes.items():
         console.print(f"  by {code}: {count:,}")
-    console.print(f"blocked: {found.blocked_calls:,} calls")
-    console.print(f"saved:   {found.saved_calls:,} calls would not have run ({share(found.saved_calls / calls)})")
+    console.print(f"blocked: {counted(found.blocked_calls, 'call')}")
+    console.print(f"saved:   {counted(found.saved_calls, 'call')} would not have run ({share(found.saved_calls / calls)})")
     alarms = [one for one in tested if one.first_halt is not None and one.outcome is True]
     for one in alarms[: limit or None]:
         at = one.first_halt or 0

@@ -50,12 +50,12 @@ def show(
 def _show(run: Trajectory, console: Console, *, why: bool) -> None:
     from rich.text import Text
 
-    from agentguard.report.terminal import clean
+    from agentguard.report.terminal import clean, counted
 
     outcome = {True: "passed", False: "failed", None: "outcome not told"}[run.outcome]
     console.print(Text(clean(run.run_id), "bold"), soft_wrap=True)
     console.print(
-        f"  {clean(run.key.model)} + {clean(run.key.harness)}; {run.ending}, {outcome}; {len(run.steps)} calls"
+        f"  {clean(run.key.model)} + {clean(run.key.harness)}; {run.ending}, {outcome}; {counted(len(run.steps), 'call')}"
     )
     for note in run.notes:
         console.print(f"  note: {clean(note)}")

@@ -68,11 +68,20 @@ def _answer(report: Report) -> str:
 def counts(report: Report) -> str:
     """Return how many runs and calls there are, and the verdicts, in one line."""
     grades = report.grades
-    runs = f"{len(report.runs):,} runs, {report.calls:,} calls"
+    runs = f"{counted(len(report.runs), 'run')}, {counted(report.calls, 'call')}"
     return (
         f"{runs}: {grades[Grade.PASS]:,} pass, {grades[Grade.FAIL]:,} fail, "
         f"{grades[Grade.UNSCORED]:,} could not be scored"
     )
+
+
+def counted(count: int, thing: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "run"), counted(2000, "run")
+    ('1 run', '2,000 runs')
+    """
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def clean(text: str) -> str:
@@ -165,30 +174,30 @@ def _indented(text: Text) -> Padding:
 
 
 def _told(figure: Figure) -> str:
-    mean = DASH if figure.mean is None else f"mean {figure.mean:.3g} over {figure.runs:,} runs"
+    mean = DASH if figure.mean is None else f"mean {figure.mean:.3g} over {counted(figure.runs, 'run')}"
     return mean if not figure.unscored else f"{mean}, {figure.unscored:,} could not be scored"
 
 
 def _say_the_rest(report: Report, console: Console, limit: int) -> None:
     rest = report.grades[Grade.FAIL] - limit
     if limit and rest > 0:
-        console.print(f"\n{rest:,} more failing runs; --limit 0 shows all")
+        console.print(f"\n{counted(rest, 'more failing run')}; --limit 0 shows all")
 
 
 def notes(report: Report) -> Iterator[str]:
     """Yield what a reader has to know about what is not in the figures."""
     if report.without_harness:
         yield (
-            f"{report.without_harness:,} runs name no harness and are filed under unknown: "
-            "their figures compare with nothing; name it by --harness"
+            f"{counted(report.without_harness, 'run')} without a harness, filed under unknown: "
+            "such figures compare with nothing; name it by --harness"
         )
     few = sum(row.runs < DEFAULTS.runs for row in report.rows)
     if few:
-        yield f"{few:,} rows have fewer than {DEFAULTS.runs} runs: too few to say much"
+        yield f"{counted(few, 'row')} with fewer than {DEFAULTS.runs} runs: too few to say much"
     if report.without_reference:
-        yield f"{report.without_reference:,} runs have no reference and were not matched"
+        yield f"{counted(report.without_reference, 'run')} without a reference, not matched"
     for fault, count in Counter(fault for run in report.runs for fault in run.unscored).most_common():
-        yield f"{count:,} runs not scored in full: {fault}"
+        yield f"{counted(count, 'run')} not scored in full: {fault}"
     for reason, count in report.skipped.items():
         yield f"skipped {count:,} x {reason}"
     yield from (f"  {example}" for example in list(dict.fromkeys(map(str, report.skipped_examples)))[:5])
