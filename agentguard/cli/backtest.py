@@ -87,7 +87,8 @@ def _show(console: Console, found: Summary, tested: list[Backtest], limit: int) 
     for code, count in found.codes.items():
         console.print(f"  by {code}: {count:,}")
     console.print(f"blocked: {counted(found.blocked_calls, 'call')}")
-    console.print(f"saved:   {counted(found.saved_calls, 'call')} would not have run ({share(found.saved_calls / calls)})")
+    saved = counted(found.saved_calls, "call")
+    console.print(f"saved:   {saved} would not have run ({share(found.saved_calls / calls)})")
     alarms = [one for one in tested if one.first_halt is not None and one.outcome is True]
     for one in alarms[: limit or None]:
         at = one.first_halt or 0

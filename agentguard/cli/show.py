@@ -54,9 +54,8 @@ def _show(run: Trajectory, console: Console, *, why: bool) -> None:
 
     outcome = {True: "passed", False: "failed", None: "outcome not told"}[run.outcome]
     console.print(Text(clean(run.run_id), "bold"), soft_wrap=True)
-    console.print(
-        f"  {clean(run.key.model)} + {clean(run.key.harness)}; {run.ending}, {outcome}; {counted(len(run.steps), 'call')}"
-    )
+    calls = counted(len(run.steps), "call")
+    console.print(f"  {clean(run.key.model)} + {clean(run.key.harness)}; {run.ending}, {outcome}; {calls}")
     for note in run.notes:
         console.print(f"  note: {clean(note)}")
     for number, step in enumerate(run.steps, 1):
