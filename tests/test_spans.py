@@ -15,6 +15,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.semconv._incubating.attributes import error_attributes, gen_ai_attributes
 from opentelemetry.trace import NoOpTracerProvider, SpanKind, StatusCode
 from structlog.testing import capture_logs
 
@@ -821,3 +822,21 @@ def test_every_name_of_our_own_that_is_written_is_on_the_page():
     ours = [str(value) for name, value in vars(semconv).items() if name.isupper() and "agentguard." in str(value)]
     unwritten = {semconv.CALL_ID_SYNTHETIC}  # read only
     assert [name for name in ours if f"`{name}`" not in PAGE.read_text() and name not in unwritten] == []
+
+
+def test_what_is_not_our_own_is_in_the_registry_of_the_conventions():
+    registered = {
+        value
+        for module in (error_attributes, gen_ai_attributes)
+        for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, str)
+    }
+    foreign = {name for name in TYPES if not name.startswith("agentguard.") and name not in OPENINFERENCE}
+    assert foreign - registered == set()
+    operations = {operation.value for operation in gen_ai_attributes.GenAiOperationNameValues}
+    assert {semconv.INVOKE_AGENT, semconv.EXECUTE_TOOL} <= operations
+
+
+OPENINFERENCE = {
+    semconv.OI_SPAN_KIND, semconv.OI_INPUT_VALUE, semconv.OI_INPUT_MIME, semconv.OI_OUTPUT_VALUE, semconv.OI_OUTPUT_MIME
+}  # fmt: skip
