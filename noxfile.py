@@ -152,6 +152,14 @@ def kill(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON)
+def backends(session: nox.Session) -> None:
+    """Export the demo to real servers of Phoenix and MLflow; `-- --screenshots` renews the pictures in the manual."""
+    session.install("-r", "backends/requirements.txt", "-e", ALL)
+    # Phoenix's client brings a plugin of its own, whose import warns
+    session.run("pytest", "-p", "no:phoenix", "--timeout", "300", "backends", *session.posargs)
+
+
+@nox.session(python=PYTHON)
 def bench(session: nox.Session) -> None:
     """Print the benchmarks as ratios; none fails for being slow."""
     session.install("-e", ALL, "pysimdjson")
